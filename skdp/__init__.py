@@ -31,7 +31,6 @@ from skdp.exceptions import (
 from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.additive import AdditiveTarget
 from skdp.functions.bernstein import BernsteinTransformer
-from skdp.functions.bernstein_density import BernsteinDensity
 from skdp.functions.lattice import BernsteinTarget
 from skdp.functions.released import (
     ReleasedClassifier,
@@ -68,7 +67,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdditiveTarget",
-    "BernsteinDensity",
     "BernsteinTarget",
     "BernsteinTransformer",
     "BudgetDisplay",

@@ -21,12 +21,10 @@ from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.kernel_rows import kernel_rows
-from skdp.estimators.members import before_last_step
+from skdp.estimators.members import before_last_step, labels_in
 from skdp.estimators.public_fit import in_container_of
-from skdp.estimators.structure import labels_in
 from skdp.functions.bernstein import BernsteinTransformer, coefficients_of
 from skdp.functions.bernstein_basis import as_tensor
-from skdp.functions.bernstein_density import BernsteinDensity
 from skdp.functions.bernstein_order import NoiseFollowed, noise_followed
 from skdp.functions.lattice import (
     describe_lattice,
@@ -103,7 +101,7 @@ class FittedFunctionTarget(Target):
     >>> values.shape
     (11,)
     >>> target.restore(values)
-    ReleasedDensity(density=BernsteinDensity(...))
+    ReleasedDensity(...)
     """
 
     _noise: NoiseFollowed | None = None
@@ -210,7 +208,7 @@ class FittedFunctionTarget(Target):
             return ReleasedRegressor(self.transformer, coefficients)
         if self._kind == "outlier_detector":
             return ReleasedOutlierDetector(self.transformer, coefficients)
-        return ReleasedDensity(BernsteinDensity.from_coefficients(self.transformer, coefficients))
+        return ReleasedDensity.from_coefficients(self.transformer, coefficients)
 
     def knowing_noise(self, noise: NDArray[np.float64] | None) -> Self:
         """Return one that takes the order of a density by the noise of what it restores.

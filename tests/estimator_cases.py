@@ -7,6 +7,8 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
@@ -14,6 +16,56 @@ from skdp.estimators.catalog import CATALOG
 from skdp.estimators.catalog.table import released_classes
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.parameters import ParameterTarget
+
+QUIET = [  # marks of tests that fit all of them
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),  # of tiny data
+    pytest.mark.filterwarnings("ignore::FutureWarning"),  # of what is about to go
+    pytest.mark.filterwarnings("ignore::UserWarning:sklearn"),  # of tiny data
+    pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),  # of constant columns
+]
+METHODS = (
+    "predict",
+    "predict_proba",
+    "decision_function",
+    "transform",
+    "inverse_transform",
+    "score_samples",
+    "mahalanobis",
+)
+
+
+def evaluate(model, name, X):
+    """Call a method; the inverse is that of the transformed records."""
+    output = getattr(model, name)(model.transform(X) if name == "inverse_transform" else X)
+    return output.toarray() if hasattr(output, "toarray") else np.asarray(output)
+
+
+def outputs(fitted, unserved, X):
+    """Return what each served method gives, by name."""
+    names = [name for name in METHODS if hasattr(fitted, name) and name not in unserved]
+    return {name: evaluate(fitted, name, X) for name in names}
+
+
+def assert_same_up_to_order(output, expected, *, scaled=False):
+    """Compare columns up to signs, order and perhaps length, and labels up to their names."""
+    if scaled:
+        output, expected = (
+            values / np.linalg.norm(values, axis=0) for values in (output, expected)
+        )
+    if output.ndim == 1 and output.dtype.kind == "i":
+        pairs = {*zip(output.tolist(), expected.tolist(), strict=True)}
+        assert len(pairs) == len({*output}) == len({*expected})
+    elif output.ndim == 1:
+        np.testing.assert_allclose(output, expected, rtol=1e-6, atol=1e-6)
+    else:
+        sums, differences = (
+            np.abs(output.T[:, None] + sign * expected.T[None]).max(axis=2) for sign in (1, -1)
+        )
+        distances = np.minimum(sums, differences)
+        matched = distances[linear_sum_assignment(distances)]
+        assert matched.max() < 1e-6 * (1 + np.abs(expected).max())
+
 
 N_RECORDS = 40
 CENTERS = np.array([[0.0, 0.0, 0.0], [6.0, 0.0, 1.0], [0.0, 6.0, -1.0]])

@@ -20,7 +20,6 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 
 from skdp import (
-    BernsteinDensity,
     BernsteinTransformer,
     ClipBox,
     ClipNorm,
@@ -69,7 +68,7 @@ def test_who_gives_the_box_in_another_unit_is_told_so(unit, tmp_path):
         model.fit(X)
     model.save(tmp_path / "density")
     for text in (str(model.summary()), (tmp_path / "density" / "README.md").read_text()):
-        assert ("and bandwidth the units" in text) == (unit == 100)
+        assert ("bandwidth have the units" in text) == (unit == 100)
 
 
 def test_hours_for_days_leave_half_of_each_kernel_on_the_box():
@@ -353,7 +352,7 @@ def test_a_density_behind_a_prior_takes_its_order_by_the_noise_that_is_left():
     for seed in range(5):
         released = plan.execute(X, random_state=seed)
         coefficients = coefficients_of(box, released.numbers, told)
-        expected = BernsteinDensity.from_coefficients(box, coefficients).evaluate(grid)
+        expected = ReleasedDensity.from_coefficients(box, coefficients).evaluate(grid)
         drawn = np.exp(released.value.score_samples(grid))
         np.testing.assert_allclose(drawn, expected, rtol=1e-6, atol=1e-9)
         blind = np.exp(plan.target.restore(released.numbers).score_samples(grid))

@@ -62,10 +62,9 @@ class PrivateDensityDisplay(DrawsOnAxes):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import BernsteinDensity, BernsteinTransformer, PrivateDensityDisplay
-    >>> from skdp import ReleasedDensity
+    >>> from skdp import BernsteinTransformer, PrivateDensityDisplay, ReleasedDensity
     >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
-    >>> density = ReleasedDensity(BernsteinDensity(bernstein, np.array([0.0, 1.0, 0.0])))
+    >>> density = ReleasedDensity(bernstein, np.array([0.0, 1.0, 0.0]))
     >>> PrivateDensityDisplay.from_density(density, n_points=5).values
     array([0.   , 1.125, 1.5  , 1.125, 0.   ])
     """
@@ -184,9 +183,9 @@ class PrivateDensityDisplay(DrawsOnAxes):
         grid = [np.linspace(low, high, n_points) for low, high in transformer.feature_range_]
         names = getattr(transformer, "feature_names_in_", ["x", "y"][:n_columns])
         basis = bernstein_basis(np.linspace(0, 1, n_points), transformer.degree)
-        tensor = density.density.coefficients.reshape((transformer.degree + 1,) * n_columns)
+        tensor = density.coefficients.reshape((transformer.degree + 1,) * n_columns)
         values = multiply_axes([basis] * n_columns, tensor)
-        mass = density.density.mass
+        mass = density.mass
         return cls(grid=grid, values=values, names=[str(name) for name in names], mass=mass)
 
     def plot(self, ax: Axes | None = None, **artist_kw: Any) -> PrivateDensityDisplay:

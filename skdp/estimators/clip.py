@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from skdp.core.checks import is_real, shown
 from skdp.core.dataset import validate_rows
-from skdp.core.types import Container, Matrix
+from skdp.core.types import Container
 
 EPS = float(np.finfo(np.float64).eps)
 LEAST, MOST = 1e-100, 1e100
@@ -66,7 +66,7 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         rows = self._rows(X, reset=False)
         self._check(rows)
-        return self._clip_sparse(rows) if sparse.issparse(rows) else self._clip(rows)
+        return self._clip(rows)
 
     def _rows(self, X: Container, reset: bool) -> Container:
         """Return a copy in doubles without gaps."""
@@ -80,12 +80,7 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Return rows in doubles, with gaps where X has some; sparse ones are a copy."""
         validate = validate_data if reset else validate_rows
         rows = validate(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=np.float64,
-            ensure_all_finite=False,
-            copy=True,
+            self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, copy=True
         )
         rows = rows.astype(np.float64, copy=False)  # sparse columns of pandas keep their type
         if sparse.issparse(rows):
@@ -96,10 +91,8 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Refuse parameters that are out of range."""
         raise NotImplementedError
 
-    def _clip(self, rows: Matrix) -> Matrix:
-        raise NotImplementedError
-
-    def _clip_sparse(self, rows: Container) -> Container:
+    def _clip(self, rows: Container) -> Container:
+        """Clip a copy of the records, dense or sparse."""
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Tags:
@@ -127,13 +120,6 @@ class ClipBox(Clip):
         records, never from the private ones.
     high : float or array-like of shape (n_features,)
         Highest value, as `low`.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has them.
 
     See Also
     --------
@@ -217,11 +203,10 @@ class ClipBox(Clip):
                 f"high={shown(self.high)}."
             )
 
-    def _clip(self, rows: Matrix) -> Matrix:
-        return np.clip(rows, *self.ranges(rows.shape[1]))
-
-    def _clip_sparse(self, rows: Container) -> Container:
+    def _clip(self, rows: Container) -> Container:
         low, high = self.ranges(rows.shape[1])
+        if not sparse.issparse(rows):
+            return np.clip(rows, low, high)
         rows.data = np.clip(rows.data, low[rows.indices], high[rows.indices])
         return rows
 
@@ -240,13 +225,6 @@ class ClipNorm(Clip):
     ----------
     radius : float in [1e-100, 1e100], default=1.0
         Largest Euclidean norm. Public: declare it, or take it from public records.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has them.
 
     See Also
     --------
@@ -276,43 +254,34 @@ class ClipNorm(Clip):
                 f"Got {shown(self.radius)}."
             )
 
-    def _clip(self, rows: Matrix) -> Matrix:
-        exponents, infinite = _exponents(np.abs(rows).max(axis=1))
-        rows[infinite] = np.isinf(rows[infinite]) * np.sign(rows[infinite])
-        scaled = _times_power(rows, -exponents[:, None])
-        norms = np.sqrt((scaled * scaled).sum(axis=1))
-        factors, too_long = self._factors(norms, exponents, infinite, rows.shape[1])
-        return np.where(too_long[:, None], scaled * factors[:, None], rows)
-
-    def _clip_sparse(self, rows: Container) -> Container:
-        """Do the same with the stored entries, each sum over those of one record only."""
+    def _clip(self, rows: Container) -> Container:
         n_rows, n_features = rows.shape
-        owner = np.repeat(np.arange(n_rows), np.diff(rows.indptr))
-        largest = np.zeros(n_rows)
-        np.maximum.at(largest, owner, np.abs(rows.data))
-        exponents, infinite = _exponents(largest)
-        within = infinite[owner]
-        rows.data[within] = np.isinf(rows.data[within]) * np.sign(rows.data[within])
-        scaled = _times_power(rows.data, -exponents[owner])
-        norms = np.sqrt(np.bincount(owner, scaled * scaled, minlength=n_rows))
-        factors, too_long = self._factors(norms, exponents, infinite, n_features)
-        rows.data = np.where(too_long[owner], scaled * factors[owner], rows.data)
-        return rows
-
-    def _factors(
-        self, norms: NDArray, exponents: NDArray, infinite: NDArray, n_features: int
-    ) -> tuple[NDArray, NDArray]:
-        """Return by what to multiply the scaled records, and which are too long."""
+        if sparse.issparse(rows):
+            entries, owner = rows.data, np.repeat(np.arange(n_rows), np.diff(rows.indptr))
+            largest = np.zeros(n_rows)
+            np.maximum.at(largest, owner, np.abs(entries))
+        else:
+            entries, owner = rows, np.arange(n_rows)[:, None]
+            largest = np.abs(rows).max(axis=1)
+        infinite = np.isinf(largest)
+        # the power of two near the largest entry, by which to multiply is exact
+        exponents = np.frexp(np.where(infinite, 1.0, largest))[1]
+        entries = np.where(infinite[owner], np.isinf(entries) * np.sign(entries), entries)
+        scaled = _times_power(entries, -exponents[owner])
+        squares = scaled * scaled
+        is_dense = squares.ndim == 2
+        norms = np.sqrt(
+            squares.sum(axis=1) if is_dense else np.bincount(owner, squares, minlength=n_rows)
+        )
         radius, room = float(self.radius), EPS * (n_features + 8)
         too_long = infinite | (_times_power(norms * (1 + room), exponents) > radius)
         shorter = radius * (1 - 2 * room)
-        return np.divide(shorter, norms, out=np.zeros_like(norms), where=too_long), too_long
-
-
-def _exponents(largest: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
-    """Return the power of two near the largest entry of each record, and which are infinite."""
-    infinite = np.isinf(largest)
-    return np.frexp(np.where(infinite, 1.0, largest))[1], infinite
+        factors = np.divide(shorter, norms, out=np.zeros_like(norms), where=too_long)
+        clipped = np.where(too_long[owner], scaled * factors[owner], entries)
+        if is_dense:
+            return clipped
+        rows.data = clipped
+        return rows
 
 
 def _times_power(numbers: NDArray[np.float64], exponents: NDArray) -> NDArray[np.float64]:

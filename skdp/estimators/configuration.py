@@ -38,12 +38,7 @@ def describe(estimator: Estimator) -> str:
 
 
 def without_side_effects(estimator: Estimator) -> Estimator:
-    """Return a clone whose fit writes no cache, prints nothing and has a repeatable structure.
-
-    Every nested `memory` and callback is None, every nested `verbose` off, in options too. A
-    `random_state` that decides what the members are, as in bagging, is 0 where it was left open.
-    A class that keeps its fitted state in private attributes is replaced by a substitute.
-    """
+    """Return a clone whose fit writes no cache, prints nothing and has a repeatable structure."""
     estimator = make_quiet(clone(estimator))
     settings = {
         member.parameter("random_state"): STRUCTURAL_SEED
@@ -61,7 +56,7 @@ def _with_substitutes(estimator: Estimator) -> Estimator:
         kind = substitute_of(member, transforms)
         if kind is not None:
             made = kind(**member.get_params(deep=False))
-            vars(made).update(vars(member))  # what set_output has set, too
+            vars(made).update(vars(member))  # with what set_output has set
             settings["__".join(path)] = made
     if "" in settings:
         return settings[""]
@@ -69,37 +64,38 @@ def _with_substitutes(estimator: Estimator) -> Estimator:
 
 
 def check_configuration(estimator: Estimator) -> None:
-    """Refuse a configuration whose fits cannot be compared.
-
-    Such as a splitter that shuffles without a seed or goes by the position of records, or an
-    estimator inside that is to stay as it was fitted without being a FrozenEstimator.
-    """
+    """Refuse a configuration whose fits cannot be compared, such as an unseeded splitter."""
     if is_frozen(estimator):
         raise ValueError(
             "There is nothing to release: the 'estimator' parameter of PrivateEstimator is a "
             f"{type(estimator).__name__}, which stays as it was fitted. Use it as it is."
         )
     for name, value in estimator.get_params(deep=True).items():
-        if name.rsplit("__", 1)[-1] == "cv" and isinstance(value, str):
+        parameter = f"The {name!r} parameter of {type(estimator).__name__}"
+        is_cv, splits = _last_name(name) == "cv", callable(getattr(value, "split", None))
+        if is_cv and isinstance(value, str):
             raise ValueError(
-                f"The {name!r} parameter of {type(estimator).__name__} is {value!r}, which takes "
-                "members as they were fitted. PrivateEstimator fits from scratch: wrap a member "
-                "that has learned from public records in sklearn.frozen.FrozenEstimator."
+                f"{parameter} is {value!r}, which takes members as they were fitted. "
+                "PrivateEstimator fits from scratch: wrap a member that has learned from public "
+                "records in sklearn.frozen.FrozenEstimator."
             )
-        folds = isinstance(value, Iterable) and not hasattr(value, "split")
-        listed = name.rsplit("__", 1)[-1] == "cv" and folds
+        listed = is_cv and isinstance(value, Iterable) and not splits
         if listed or isinstance_by_name(value, *_BY_POSITION):
             raise ValueError(
-                f"The {name!r} parameter of {type(estimator).__name__} must not go by the position "
-                "of the records, which are brought into a random order. "
-                f"Got an object of type {type(value).__name__}. Give it a number of folds."
+                f"{parameter} must not go by the position of the records, which are brought into "
+                f"a random order. Got an object of type {type(value).__name__}. Give it a number "
+                "of folds."
             )
-        shuffles = callable(getattr(value, "split", None)) and getattr(value, "shuffle", True)
+        shuffles = splits and getattr(value, "shuffle", True)
         if shuffles and not isinstance(getattr(value, "random_state", 0), Integral):
             raise ValueError(
-                f"The {name!r} parameter of {type(estimator).__name__} must split alike in both "
-                f"fits of a pair. Got {shown(value)}. Give its random_state an integer."
+                f"{parameter} must split alike in both fits of a pair. Got {shown(value)}. Give "
+                "its random_state an integer."
             )
+
+
+def _last_name(name: str) -> str:
+    return name.rsplit("__", 1)[-1]
 
 
 def seed_names(estimator: Estimator) -> list[str]:
@@ -107,20 +103,20 @@ def seed_names(estimator: Estimator) -> list[str]:
     return [
         name
         for name, value in estimator.get_params(deep=True).items()
-        if name.rsplit("__", 1)[-1] == "random_state" and not isinstance(value, Integral)
+        if _last_name(name) == "random_state" and not isinstance(value, Integral)
     ]
 
 
 def make_quiet(estimator: Estimator) -> Estimator:
     """Switch off output, caches and callbacks in a clone and all its members, in place."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # to some, scikit-learn says that they would not be called
+        warnings.simplefilter("ignore")  # scikit-learn warns of callbacks that it would not call
         for member in members_in(estimator):
             if hasattr(member, "set_callbacks"):  # since scikit-learn 1.9; clones share them
                 member.set_callbacks()
     settings = {}
     for name, value in estimator.get_params(deep=True).items():
-        quiet = _quiet(name.rsplit("__", 1)[-1], value)
+        quiet = _quiet(_last_name(name), value)
         if quiet is not value:
             settings[name] = quiet
     return estimator.set_params(**settings)
@@ -135,7 +131,7 @@ def _quiet(name: str, value: object) -> Any:
         return None
     silent = VERBOSITY.get(name)
     if silent is not None and isinstance(value, Real | np.bool_):
-        # the type of a number, which can be made of another one
+        # a type of numbers converts another number
         return type(value)(silent) if float(value) > silent else value  # type: ignore[call-arg]
     if isinstance(value, dict) and "weight" not in name:  # weights are by class, of any name
         options = {key: _quiet(str(key), option) for key, option in value.items()}

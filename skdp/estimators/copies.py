@@ -14,8 +14,8 @@ from skdp.core.types import Estimator
 def clean_copy(estimator: Estimator) -> Estimator:
     """Copy an estimator with all that it holds, and clear what nobody wrote.
 
-    The nodes of a tree have seven bytes each that mean nothing, and that pickling stores. In a
-    copy they are what stood in that memory before, such as the larger part of a private number.
+    Each node of a tree has seven padding bytes, which pickling stores. In a copy they hold what
+    stood in that memory before, such as most of a private number.
     """
     copied = copy.deepcopy(estimator)
     for tree in _trees(copied):

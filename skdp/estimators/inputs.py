@@ -14,17 +14,13 @@ from skdp.core.classes import isinstance_by_name, public_name
 from skdp.core.dataset import Dataset
 from skdp.core.types import Estimator
 from skdp.estimators.catalog import CATALOG, entry_of, is_stateless, traits_of
-from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
+from skdp.estimators.catalog.compositions import is_frozen, is_pipeline, is_placeholder
 from skdp.estimators.members import configured_members, is_composition, last_step
 
 
 def takes(estimator: Estimator, kind: str) -> bool:
-    """Return whether an estimator takes X with missing values, categories or strings.
-
-    Compositions do not always say so themselves, so their members are asked. `kind` is a tag:
-    "allow_nan", "categorical" or "string". True if some column may be so.
-    """
-    if estimator is None or isinstance(estimator, str):
+    """Return whether some column may be as the tag says: "allow_nan", "categorical", "string"."""
+    if is_placeholder(estimator):
         return True
     if is_frozen(estimator):
         return takes(estimator.estimator, kind)
@@ -36,7 +32,7 @@ def takes(estimator: Estimator, kind: str) -> bool:
     if getattr(get_tags(estimator).input_tags, kind):
         return True
     if isinstance_by_name(estimator, "sklearn.preprocessing.FunctionTransformer"):
-        return not estimator.validate  # its function may take anything, and does not say
+        return not estimator.validate  # its function may take anything
     walked = configured_members(estimator) if is_composition(estimator) else []
     unseen = () if getattr(estimator, "passthrough", False) else ("final_estimator",)
     members = [member for path, member, _ in walked if len(path) == 1 and path[0] not in unseen]
@@ -55,8 +51,8 @@ def _pipeline_takes(steps: list, kind: str) -> bool:
 
 
 def _passes_gaps(estimator: Estimator) -> bool:
-    """Return whether gaps may still be there after it; where columns go apart, in all of them."""
-    if estimator is None or isinstance(estimator, str):
+    """Return whether gaps may remain after it; of separate columns, in all of them."""
+    if is_placeholder(estimator):
         return True
     if is_frozen(estimator):
         return _passes_gaps(estimator.estimator)
@@ -65,12 +61,8 @@ def _passes_gaps(estimator: Estimator) -> bool:
         filled = getattr(estimator, "encoded_missing_value", math.nan)
         return traits.passes_gaps and isinstance(filled, float) and math.isnan(filled)
     goes_to_each = traits.takes_if is all and not is_pipeline(estimator)  # as in a union
-    steps = (step for step in traits.steps(estimator) if not _is_dropped(step))
+    steps = (step for step in traits.steps(estimator) if step != "drop")
     return (any if goes_to_each else all)(map(_passes_gaps, steps))
-
-
-def _is_dropped(step: Estimator) -> bool:
-    return isinstance(step, str) and step == "drop"
 
 
 def takes_weights(estimator: Estimator) -> bool:
@@ -86,7 +78,7 @@ def fit_on(estimator: Estimator, dataset: Dataset) -> Estimator:
     X, y, weights = dataset
     if weights is None:
         return estimator.fit(*dataset.parts)
-    with config_context(enable_metadata_routing=False):  # where they go is said, not requested
+    with config_context(enable_metadata_routing=False):  # the weights are routed here, by name
         return estimator.fit(X, y, **{_weights_name(estimator): weights})
 
 
@@ -98,13 +90,8 @@ def _weights_name(estimator: Estimator) -> str:
 
 
 def uses_response(estimator: Estimator) -> bool:
-    """Return whether an estimator may learn anything from y.
-
-    False only where it is known that y is ignored: by scikit-learn's own classes that neither
-    require it, nor select or project by it, and by what is made of these. What a class of somebody
-    else does with it is not known.
-    """
-    if estimator is None or isinstance(estimator, str):
+    """Return whether an estimator may learn from y; a class of the user may."""
+    if is_placeholder(estimator):
         return False
     kind, entry = type(estimator), entry_of(estimator)
     if public_name(kind) == "" or not (kind in CATALOG or is_stateless(estimator)):
@@ -122,11 +109,7 @@ def uses_response(estimator: Estimator) -> bool:
 
 
 def order_matters(estimator: Estimator) -> bool:
-    """Return whether a fit treats records differently by their position.
-
-    It does where positions are drawn with a seed that is the same in all fits, or records are
-    visited in the order in which they stand.
-    """
+    """Return whether a fit treats records differently by their position."""
     return any(_visits_in_fixed_order(member) for _, member, _ in configured_members(estimator))
 
 
@@ -144,9 +127,5 @@ def _visits_in_fixed_order(estimator: Estimator) -> bool:
 
 
 def reorder(dataset: Dataset, seed: int) -> Dataset:
-    """Bring the records into a random order.
-
-    Without it, a fit that treats records differently by their position would be measured at the
-    position of the record that is replaced, and at no other.
-    """
+    """Bring the records into a random order, so that a pair differs at any position."""
     return dataset.take(np.random.default_rng(seed).permutation(dataset.n_records))

@@ -25,13 +25,10 @@ _TRIED = 5
 def kernel_rows(
     estimator: Estimator, points: NDArray[np.float64], records: Dataset
 ) -> Callable[..., NDArray[np.float64]] | None:
-    """Return ``rows(X)``, what each record adds to a kernel density of n_samples records.
+    """Return ``rows(X)``, the density that each record adds, or None where there is no closed form.
 
-    The estimator itself evaluates the kernel: it is fitted on one record at the origin, and
-    evaluated at the differences of points and records. The public `records`, of which there are
-    n_samples + 1, set the bandwidth that is left to a rule, and the rows of the first few are
-    tried. Return None where the density is approximate or weighted, where the metric does not
-    depend on differences only, and where the trial fails.
+    The estimator is fitted to one record at the origin, and evaluated at the differences of points
+    and records. The public `records` set an open bandwidth, and a few of them check the rows.
     """
     exact = estimator.atol == 0 and estimator.rtol == 0  # a tolerance lets the tree stop early
     plain = estimator.metric in TRANSLATION_INVARIANT and estimator.metric_params is None

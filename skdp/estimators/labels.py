@@ -30,10 +30,7 @@ def labels_of(fitted: object, numbers: object) -> AxisLabels | None:
 
 
 def repaired(fitted: object, numbers: object) -> Matrix | None:
-    """Return the numbers of the model that a repair changed, such as a variance below 0.
-
-    The others are NaN, in the order of the summary.
-    """
+    """Return the numbers of the model that a repair changed, in the order of the summary."""
     if not (isinstance(numbers, dict) and isinstance(fitted, BaseEstimator)):
         return None
     found = []
@@ -42,8 +39,7 @@ def repaired(fitted: object, numbers: object) -> Matrix | None:
         with suppress(AttributeError, KeyError):  # a name of a target of the user's own
             path, attribute = split_name(fitted, name)
             inside = getattr(reach(fitted, path), attribute)
-        parts = released if isinstance(released, list) else [released]
-        there = inside if isinstance(inside, list) else [inside]
+        parts, there = (each if isinstance(each, list) else [each] for each in (released, inside))
         if len(there) != len(parts):  # the model keeps them in another form
             there = [None] * len(parts)
         found += [_changed(np.asarray(a, float), b) for a, b in zip(parts, there, strict=True)]
@@ -61,7 +57,7 @@ def _changed(released: Matrix, there: object) -> Matrix:
 def _labels(fitted: Estimator, name: str) -> tuple[Labels, Labels]:
     path, attribute = split_name(fitted, name)
     part, columns = fitted, getattr(fitted, "feature_names_in_", None)
-    of_bits = False  # whether its classes are bits of a code, as in an OutputCodeClassifier
+    of_bits = False  # whether the classes are bits of a code, as in an OutputCodeClassifier
     for step in path:
         before = _columns_before(part, step, columns)
         of_bits = of_bits or hasattr(part, "code_book_")

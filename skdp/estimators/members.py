@@ -1,13 +1,15 @@
-"""The estimators inside an estimator, reached through public attributes and parameters only.
+"""The members of compositions, and the structure that all their fits share with the public fit.
 
-A pipeline, a forest of one-against-rest classifiers or a stack is released member by member. Before
-a fit the members are parameters, after it they are attributes, under names of their own.
+A pipeline or a stack is released member by member. Before a fit the members are parameters, after
+it they are attributes. The structure consists of the members, the columns that each sees, the order
+of a chain, class labels, categories, and the signs and order of components.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,9 @@ from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of, is_stateless, traits_of
 from skdp.estimators.catalog.compositions import is_classifier_chain, is_frozen, is_pipeline
 from skdp.estimators.catalog.entry import Members
-from skdp.estimators.parts import see_through
+from skdp.estimators.moments import MomentClassifier
+from skdp.estimators.packing import same
+from skdp.estimators.parts import CanonicalStep, ReleasedPart, columns_of, see_through
 
 OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_"})
 
@@ -25,9 +29,8 @@ OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_
 class Member(NamedTuple):
     """An estimator inside another one, or the whole, whose path is empty.
 
-    The path names the members that lead to it: parameters before a fit, such as "estimator", and
-    members of the fitted composition after it, such as "estimators_[0]". A member that `transforms`
-    has a step behind it; another one predicts, if it can.
+    Before a fit the path names parameters, such as "estimator"; after it, members of the fitted
+    composition, such as "estimators_[0]". A member that `transforms` has a step behind it.
     """
 
     path: tuple[str, ...]
@@ -45,11 +48,7 @@ def configured_members(estimator: Estimator) -> Iterator[Member]:
 
 
 def fitted_members(estimator: Estimator) -> Iterator[Member]:
-    """Walk a fitted estimator and the members in it that learn from data.
-
-    A composition comes before its members, and they come in their own order. What is frozen,
-    stateless, dropped or passed through is left out.
-    """
+    """Walk a fitted estimator and its members that learn, a composition before its members."""
     whole = see_through(estimator)
     return _walk(Member((), whole), _learning) if _learns(whole) else iter(())
 
@@ -87,7 +86,9 @@ def _learning(fitted: Estimator) -> Members:
 
 
 def _learns(estimator: Estimator) -> bool:
-    return is_composition(estimator) or not learns_nothing(estimator)
+    if is_composition(estimator):
+        return True
+    return not (is_stateless(estimator) or is_frozen(estimator))
 
 
 def _members(fitted: Estimator) -> Members:
@@ -98,11 +99,6 @@ def _members(fitted: Estimator) -> Members:
 def is_composition(estimator: Estimator) -> bool:
     """Return whether an estimator is released member by member."""
     return entry_of(estimator).members is not None
-
-
-def learns_nothing(estimator: Estimator) -> bool:
-    """Return whether fitting changes nothing, as in a placeholder and in a FrozenEstimator."""
-    return is_stateless(estimator) or is_frozen(estimator)
 
 
 def reach(estimator: Estimator, path: Sequence[str]) -> Estimator:
@@ -155,18 +151,14 @@ def before_last_step(estimator: Estimator, X: Container) -> Container:
 
 
 def drop_out_of_bag(released: Estimator) -> None:
-    """Remove what an ensemble learned of the records that its members did not see."""
+    """Remove the out-of-bag attributes of ensembles."""
     for _, member, _ in fitted_members(released):
         for attribute in OUT_OF_BAG & vars(member).keys():
             delattr(member, attribute)
 
 
 def classes_of_outputs(fitted: Estimator, n_outputs: int = 1) -> list[NDArray]:
-    """Return the class labels of a classifier, output by output.
-
-    Those of a chain, which come in the order of the chain, in the order of the outputs. Those of a
-    multi-label estimator name its outputs: there a label is 0 or 1.
-    """
+    """Return the class labels of a classifier, in the order of the outputs."""
     fitted = last_step(fitted)
     if is_classifier_chain(fitted):
         by_output = dict(zip(fitted.order_, fitted.classes_, strict=True))
@@ -174,3 +166,86 @@ def classes_of_outputs(fitted: Estimator, n_outputs: int = 1) -> list[NDArray]:
     if isinstance(fitted.classes_, list):
         return fitted.classes_
     return [fitted.classes_] if n_outputs == 1 else [np.array([0, 1])] * n_outputs
+
+
+def check_structure(fitted: Estimator, public_fit: Estimator) -> None:
+    """Refuse a fit whose members are not those of the public fit, without naming a value."""
+    if type(fitted) is type(public_fit) and not is_composition(public_fit):
+        _check_classes(fitted, public_fit)
+        return
+    members = [*fitted_members(fitted)], [*fitted_members(public_fit)]
+    if len(members[0]) != len(members[1]):
+        raise ValueError("the members of a composition changed")
+    for found, expected in zip(*members, strict=True):
+        if found.path != expected.path or type(found.estimator) is not type(expected.estimator):
+            raise ValueError("the members of a composition changed")
+        _check_classes(found.estimator, expected.estimator)
+        structure = entry_of(expected.estimator).structure
+        if structure is not None and not same(
+            structure(found.estimator), structure(expected.estimator)
+        ):
+            raise ValueError("the columns, features or order of a composition changed")
+
+
+def _check_classes(fitted: Estimator, public_fit: Estimator) -> None:
+    if not same(getattr(fitted, "classes_", None), getattr(public_fit, "classes_", None)):
+        raise ValueError("a class is missing")
+
+
+def labels_in(public_fit: Estimator) -> tuple:
+    """Return the class labels of a public fit, for a key: a fit may weight each in its own way."""
+    classes = getattr(public_fit, "classes_", [])
+    by_output = classes if isinstance(classes, list) else [classes]
+    return tuple(np.asarray(labels).tolist() for labels in by_output)
+
+
+def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estimator:
+    """Set open `categories` and `classes` to those of the public fit, in place.
+
+    A class that is missing in private records is then no error.
+    """
+    settings: dict[str, list] = {}
+    for path, part, _ in fitted_members(public_fit):
+        if isinstance(getattr(part, "categories", None), str):
+            parameter, found = "categories", list(part.categories_)
+        elif isinstance(part, MomentClassifier):
+            parameter, found = "classes", list(part.classes_)
+        else:
+            continue
+        name = "__".join((*parameter_path(public_fit, path), parameter))
+        if not same(settings.setdefault(name, found), found):
+            raise ValueError(
+                f"The {name!r} parameter of {type(public_fit).__name__} must list the categories, "
+                "since its members see different ones. Got 'auto'."
+            )
+    return estimator.set_params(**settings)
+
+
+def with_canonical_steps(
+    estimator: Estimator, public_fit: Estimator, parts: list[ReleasedPart]
+) -> tuple[Estimator, list[ReleasedPart]]:
+    """Exchange, in place, aligned steps that have steps behind them for CanonicalSteps.
+
+    The parts of one step, as in members of a bag, are aligned to the public fit of the first.
+    """
+    steps = {
+        member.path: member.estimator
+        for member in configured_members(estimator)
+        if member.transforms
+    }
+    exchanged: dict[tuple[str, ...], CanonicalStep] = {}
+    aligned = []
+    for part in parts:
+        path = parameter_path(public_fit, part.path) if part.is_anchored else ()
+        if path in steps:
+            step = exchanged.setdefault(path, CanonicalStep(steps[path], {}))
+            first = step.parts.setdefault(columns_of(part.public_fit), part)
+            if not part.names and first.anchor() != part.anchor():
+                raise ValueError(
+                    f"The members of {type(public_fit).__name__} see different landmarks of "
+                    "Nystroem, and these must be public. Map the records before, in a pipeline."
+                )
+            part = replace(part, public_fit=first.public_fit)
+        aligned.append(part)
+    settings = {"__".join(path): step for path, step in exchanged.items()}
+    return estimator.set_params(**settings), aligned

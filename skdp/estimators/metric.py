@@ -41,11 +41,9 @@ def output_metric(
     restore: Callable[[NDArray[np.float64]], Estimator],
     X: Container,
 ) -> NDArray[np.float64] | LocalMetric | None:
-    """Estimate the metric of an estimator's output.
+    """Estimate the metric of an estimator's output, with one evaluation per parameter.
 
-    ``restore(vector)`` gives the estimator that has these parameters. The metric is local if the
-    output is not linear in them, and None if the estimator has no output that changes with them. It
-    takes one evaluation per parameter, so there should be at most `MAX_EVALUATED`.
+    It is local if the output is not linear in the parameters, None if no output changes with them.
     """
     outputs = (*_OUTPUTS, "predict") if is_regressor(public_fit) else _OUTPUTS
 
@@ -53,7 +51,7 @@ def output_metric(
         return _before_refit(restore(values))
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # the parameters may be such as no fit has
+        warnings.simplefilter("ignore")  # no fit may have such parameters
         released = smooth(vector)
         output = next((name for name in outputs if _gives(released, name, X)), None)
         if output is None:
@@ -78,12 +76,9 @@ def output_metric(
 def linear_metric(
     public_fit: Estimator, shapes: Sequence[tuple[int, ...]], X: Container
 ) -> NDArray[np.float64]:
-    """Return the diagonal of the metric of a linear model, in closed form.
+    """Return the metric of ``coef_ @ x + intercept_``: mean squares of features, 1 per intercept.
 
-    The output is ``coef_ @ x + intercept_``, so its squared change with a coefficient is the square
-    of a feature, and with an intercept 1. The metric is the mean square of each feature, once per
-    output, and a 1 per intercept. `shapes` are those of its `coef_` and, if it is released, of its
-    `intercept_`.
+    `shapes` are those of `coef_` and, if it is released, of `intercept_`.
     """
     if is_pipeline(public_fit):
         X = public_fit[:-1].transform(X)

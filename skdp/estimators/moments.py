@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regressor
 from sklearn.utils import Tags
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
@@ -58,15 +58,45 @@ class MomentModel(BaseEstimator):
     shrinkage: float
     second_moment: Any
 
-    def _learn(self, codes: Matrix, X: Container) -> None:
-        """Set the moment and the second moment from records."""
-        self.moment_ = mean_product(codes, with_constant(X, self.constant))
+    def fit(self, X: Container, y: Container) -> Self:
+        """Compute the moments and the coefficients.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            Records.
+        y : array-like of shape (n_samples,)
+            Their labels or responses.
+
+        Returns
+        -------
+        self : object
+            Fitted.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as they must be.
+        """
+        self._check()
+        options = {"accept_sparse": "csr", "y_numeric": is_regressor(self)}
+        X, y = validate_data(self, X, y, dtype=np.float64, **options)
+        self._see(y)
+        self.moment_ = mean_product(self._codes(y), with_constant(X, self.constant))
         self.second_moment_ = (
             mean_second_moment(X)
             if self.second_moment is None
             else as_second_moment(self.second_moment, X.shape[1], type(self).__name__)
         )
         self.derive()
+        return self
+
+    def _see(self, y: NDArray) -> None:
+        """Learn the class labels, if any."""
+
+    def _codes(self, y: NDArray) -> Matrix:
+        """Return a row for each response, by which its record is multiplied."""
+        raise NotImplementedError
 
     def _solve(self) -> Matrix:
         """Return the least squares coefficients of (x, 1) for each code."""
@@ -124,9 +154,9 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         The constant c. A larger one costs more noise in all numbers, and leaves less in the
         intercept; 0 leaves the intercept out. It suits records of length 1.
     shrinkage : float in [0, 1], default=0.1
-        Share by which the second moment is shrunk toward an isotropic one around 0. 0 is least
-        squares, which suffers from a second moment of other records, and from noise in directions
-        in which features hardly vary. The more noise, the nearer to 1 it should be.
+        Share by which the second moment is shrunk toward an isotropic one around 0; 0 is least
+        squares. The more noise, and the more the public records differ, the nearer to 1 it should
+        be.
     second_moment : array-like of shape (n_features + 1, n_features + 1), or None, default=None
         Public mean of (x, 1)(x, 1)^T, such as `second_moment_` of a model fitted on public
         features; or of x x^T, shape (n_features, n_features), where features have mean 0. None
@@ -152,10 +182,6 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         Its intercepts.
     classes_ : ndarray of shape (n_classes,)
         The class labels.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has them.
 
     See Also
     --------
@@ -193,28 +219,7 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         self.classes = classes
         self.refit_on = refit_on
 
-    def fit(self, X: Container, y: Container) -> Self:
-        """Compute the moments and the coefficients.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records.
-        y : array-like of shape (n_samples,)
-            Their labels.
-
-        Returns
-        -------
-        self : MomentClassifier
-            Fitted.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as they must be.
-        """
-        self._check()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+    def _see(self, y: NDArray) -> None:
         check_classification_targets(y)
         self.classes_ = np.unique(y if self.classes is None else np.asarray(self.classes))
         if len(self.classes_) < 2:
@@ -222,27 +227,9 @@ class MomentClassifier(ClassifierMixin, MomentModel):
                 "MomentClassifier needs at least two classes. Got one class; declare the labels "
                 "with the 'classes' parameter where not all of them occur."
             )
-        self._learn(self.codes(y), X)
-        return self
 
-    def codes(self, y: NDArray) -> Matrix:
-        """Return the code of each label.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_samples,)
-            Labels.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes - 1)
-            Their codes.
-
-        Raises
-        ------
-        ValueError
-            If a label is none of `classes_`.
-        """
+    def _codes(self, y: NDArray) -> Matrix:
+        """Return the code of each label."""
         places = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         if not np.array_equal(self.classes_[places], y):
             raise ValueError("y holds a label that is not among 'classes' of MomentClassifier.")
@@ -339,10 +326,6 @@ class MomentRegressor(RegressorMixin, MomentModel):
         Coefficients.
     intercept_ : float
         Intercept.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has them.
 
     See Also
     --------
@@ -375,50 +358,13 @@ class MomentRegressor(RegressorMixin, MomentModel):
         self.second_moment = second_moment
         self.y_range = y_range
 
-    def fit(self, X: Container, y: Container) -> Self:
-        """Compute the moments and the coefficients.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records.
-        y : array-like of shape (n_samples,)
-            Their responses.
-
-        Returns
-        -------
-        self : MomentRegressor
-            Fitted.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as they must be.
-        """
-        self._check()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
-        self._learn(self.codes(y), X)
-        return self
-
-    def codes(self, y: NDArray) -> Matrix:
-        """Return the scaled responses.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_samples,)
-            Responses.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 1)
-            Within [-1, 1] where a range is declared.
-        """
+    def _codes(self, y: NDArray) -> Matrix:
+        """Return the responses, scaled to [-1, 1] and clipped where a range is declared."""
         middle, half = self._scale()
         scaled = (np.asarray(y, dtype=np.float64) - middle) / half
         return (scaled if self.y_range is None else np.clip(scaled, -1, 1))[:, None]
 
     def derive(self) -> None:
-        """Compute the coefficients from `moment_` and `second_moment_`."""
         middle, half = self._scale()
         scores = half * self._solve()[0]
         self.coef_, self.intercept_ = scores[:-1], float(scores[-1] + middle)

@@ -17,40 +17,39 @@ from skdp.core.dataset import Dataset, find_non_finite
 from skdp.core.metric import OutputMetric
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
-from skdp.estimators.catalog import lookup
+from skdp.estimators.catalog import lookup, released_entry
+from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
-from skdp.estimators.members import drop_out_of_bag, fitted_parts, reach, split_name
-from skdp.estimators.metric import MAX_EVALUATED, linear_metric, output_metric
-from skdp.estimators.packing import flat, is_float, take
-from skdp.estimators.parts import ReleasedPart, anchor_of
-from skdp.estimators.structure import (
+from skdp.estimators.members import (
     check_structure,
+    drop_out_of_bag,
+    fitted_parts,
     labels_in,
+    reach,
+    split_name,
     with_canonical_steps,
     with_public_structure,
 )
+from skdp.estimators.metric import MAX_EVALUATED, linear_metric, output_metric
+from skdp.estimators.packing import flat, is_float, take
+from skdp.estimators.parts import ReleasedPart, anchor_of
 
 
 class ParameterTarget(Target):
     """The fitted parameters of an estimator, flattened.
 
-    Evaluating the target clones the estimator, fits it cold, and joins the released attributes
-    into one vector. :meth:`restore` goes the other way: it overwrites those attributes, and no
-    others, on a copy of the public fit.
-
-    "auto" takes the released attributes from the catalog; a name such as
-    ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"`` reaches into a composition. The
-    public fit fixes the shapes and the class labels. What a fit shows or keeps, as by callbacks,
-    `memory` and `verbose`, is switched off: it would leave the guarantee.
+    The target fits a clone and joins the released attributes into a vector; :meth:`restore` writes
+    them on a copy of the public fit. The catalog names the attributes of "auto"; a name such as
+    ``"estimators_[0]__coef_"`` reaches into a composition.
     """
 
     def __init__(self, estimator: Estimator, release: str | Sequence[str], public_fit: Estimator):
         self.estimator = with_public_structure(without_side_effects(estimator), public_fit)
         self.public_fit = public_fit
         self.names = _released_names(public_fit, release)
-        self._parts = _released_parts(public_fit, self.names, auto=is_auto(release))
+        self._parts = _released_parts(public_fit, self.names)
         self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, self._parts)
         self._like = self._values(public_fit)
         self._errors: Values = {}
@@ -89,11 +88,9 @@ class ParameterTarget(Target):
     def pair_values(
         self, records: Dataset, seed: int, position: int = -1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Evaluate a pair faster than by two calls, and to the same values.
+        """Evaluate a pair without checking parameters and finite records again.
 
-        The parameters were validated when the public fit was
-        fitted, and that the records are finite is looked up once. Between the parts of a composite
-        estimator a value may become infinite, so there scikit-learn goes on looking.
+        A step of a composite may make infinite values, so there scikit-learn checks them.
         """
         finite = not self._is_composite and all(
             find_non_finite(part) is None for part in records.parts
@@ -105,21 +102,13 @@ class ParameterTarget(Target):
             return super().pair_values(records, seed, position)
 
     def flatten(self, fitted: Estimator) -> NDArray[np.float64]:
-        """Join the released attributes of a fit into a vector, in the order of `names`.
-
-        Refuse a fit of which a shape, or the class labels, differ from those of the public fit. The
-        message is safe to show: it holds no value.
-        """
+        """Join the released attributes of a fit of the public structure into a vector."""
         check_structure(fitted, self.public_fit)
         values = self._values(fitted)
         return np.concatenate([flat(values[name]) for name in self.names])
 
     def restore(self, vector: NDArray[np.float64]) -> Estimator:
-        """Make a fitted estimator from a released vector.
-
-        It is a copy of the public fit: released attributes are overwritten, those derived from them
-        recomputed, and those that describe the public records removed.
-        """
+        """Overwrite the released attributes, and recompute the derived ones, on a public copy."""
         released = clean_copy(self.public_fit)
         values = self.by_name(vector)
         for part in self._parts if self._errors else ():
@@ -203,28 +192,30 @@ def _attributes_of(path: tuple[str, ...], part: Estimator) -> tuple[str, ...]:
     return lookup(part, path).names(part)
 
 
-def _released_parts(
-    public_fit: Estimator, names: Sequence[str], *, auto: bool
-) -> list[ReleasedPart]:
+def _released_parts(public_fit: Estimator, names: Sequence[str]) -> list[ReleasedPart]:
     """Sort the released attributes by the estimators that have them."""
     attributes: dict[tuple[str, ...], list[str]]
     attributes = {path: [] for path, _, _ in fitted_parts(public_fit)}
     for name in names:
         path, attribute = split_name(public_fit, name)
         attributes.setdefault(path, []).append(attribute)
-    return [
-        ReleasedPart.of(path, reach(public_fit, path), released, auto)
-        for path, released in attributes.items()
-    ]
+    parts = []
+    for path, found in attributes.items():
+        part, released = reach(public_fit, path), tuple(found)
+        # an unknown class is taken as it is
+        entry = released_entry(part, path) or Entry(attributes=released)
+        parts.append(ReleasedPart(path, released, part, entry))
+    return parts
 
 
 def _check_released(public_fit: Estimator, name: str) -> None:
+    """Refuse a name that is not of a fitted attribute of floats, or of one that cannot be set."""
     try:
-        value = getattr(*_owner(public_fit, name))
-        numeric = is_float(value)
+        owner, attribute = _owner(public_fit, name)
+        value = getattr(owner, attribute)
     except (AttributeError, KeyError):
-        numeric = False
-    if not numeric:
+        owner = value = None
+    if not is_float(value):
         choices = [
             "__".join((*path, attribute))
             for path, part, _ in fitted_parts(public_fit)
@@ -236,14 +227,13 @@ def _check_released(public_fit: Estimator, name: str) -> None:
             f"floats. Got {shown(name)}. "
             f"{type(public_fit).__name__} has: {', '.join(choices) or 'none'}."
         )
-    owner, attribute = _owner(public_fit, name)
     try:
         setattr(copy.copy(owner), attribute, value)
     except AttributeError:
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must name fitted attributes that can be "
             f"set. Got {shown(name)}, which {type(owner).__name__} computes from others. Name "
-            f"those."
+            "those."
         ) from None
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, get_tags
 
 from skdp.core.types import Container, Estimator, Values
-from skdp.estimators.catalog import RECORD_ATTRIBUTES, released_entry
+from skdp.estimators.catalog import RECORD_ATTRIBUTES
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.packing import flat, is_float, same, shapes_of
 
@@ -22,50 +23,25 @@ from skdp.estimators.packing import flat, is_float, same, shapes_of
 class ReleasedPart:
     """An estimator with fitted state of its own, inside the one that is released.
 
-    Parameters
-    ----------
-    path : tuple of str
-        Names of the steps that lead to it.
-    names : tuple of str
-        Its attributes that are released; empty where it releases nothing.
-    public_fit : estimator object
-        The same part of the public fit.
-    entry : Entry
-        How its class is released. Kept here, since a worker process does not share the catalog.
-    complete : bool
-        Whether the names are those of the catalog.
+    The `path` names the steps that lead to it, and `names` the attributes that it releases. Its
+    `entry` is kept, since a worker process does not share the catalog.
     """
 
     path: tuple[str, ...]
     names: tuple[str, ...]
     public_fit: Estimator
     entry: Entry
-    complete: bool
-    _registered: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _shapes: dict[str, tuple] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        # computed once, since every fit of every pair is compared with them
-        object.__setattr__(self, "_registered", self.entry.names(self.public_fit))
-        values = self._values(self.public_fit) if self.names else {}
-        shapes = {name: shapes_of(value) for name, value in values.items()}
-        object.__setattr__(self, "_shapes", shapes)
+    @cached_property
+    def _registered(self) -> tuple[str, ...]:
+        return self.entry.names(self.public_fit)
 
-    @classmethod
-    def of(
-        cls, path: tuple[str, ...], public_fit: Estimator, names: Sequence[str], auto: bool
-    ) -> ReleasedPart:
-        """Look up how a part is released; an unknown class is taken as it is."""
-        names = tuple(names)
-        entry = released_entry(public_fit, path) or Entry(names)
-        return cls(path, names, public_fit, entry, auto)
+    @cached_property
+    def _shapes(self) -> dict[str, tuple]:
+        return {name: shapes_of(value) for name, value in self._values(self.public_fit).items()}
 
     def read(self, fitted: Estimator) -> Values:
-        """Return the released values of a fit by name, aligned to the public fit.
-
-        Refuse a fit of which a shape, or what is public metadata, differs from the public fit's.
-        The message is safe to show: it holds no value.
-        """
+        """Return the aligned values of a fit; refuse another shape, without naming a value."""
         for name in self.entry.public:
             if not same(getattr(fitted, name), getattr(self.public_fit, name)):
                 raise ValueError(f"the public {name} differ from those of the public fit")
@@ -88,7 +64,8 @@ class ReleasedPart:
 
     def drop_records(self, released: Estimator) -> None:
         """Drop what describes the public records."""
-        dropped = RECORD_ATTRIBUTES.union(self.entry.drop if self.complete else ())
+        is_complete = set(self.names) == set(self._registered)
+        dropped = RECORD_ATTRIBUTES.union(self.entry.drop if is_complete else ())
         for name in dropped.difference(self.names) & vars(released).keys():
             delattr(released, name)
 
@@ -118,12 +95,18 @@ class ReleasedPart:
 
     @property
     def key_parts(self) -> tuple:
-        """What its values depend on: all else in its entry follows from the class."""
+        """The parts on which its values depend; the rest of its entry follows from the class."""
         return self.path, self.names, self.entry.align, self.entry.finish, self.anchor()
+
+    @property
+    def is_anchored(self) -> bool:
+        """Whether what is released, or the step as it is if that is nothing, has a public form."""
+        entry = self.entry
+        return entry.depends_on_public_fit and (bool(self.names) or entry.attributes == ())
 
     def anchor(self) -> bytes:
         """Return what the values depend on besides the data: all floats of the public fit."""
-        if not (self.entry.depends_on_public_fit and (self.names or self.entry.public)):
+        if not self.is_anchored:
             return b""
         fitted = {
             name: value
@@ -149,10 +132,8 @@ def anchor_of(parts: Sequence[ReleasedPart]) -> str:
 class CanonicalStep(BaseEstimator):
     """A step that takes the signs and the order of the public fit as soon as it is fitted.
 
-    The released components have the signs and the order of the public fit, so the next steps must
-    be fitted to such components: otherwise their coefficients would belong to others. The next
-    steps are fitted to the output of `transform`, which they will see when they predict, also where
-    `fit_transform` differs from it, as in DictionaryLearning.
+    The next steps must be fitted to the components that are released, and to the output of
+    `transform`, which may differ from `fit_transform` as in DictionaryLearning.
     """
 
     def __init__(self, estimator: Estimator, parts: dict[int | None, ReleasedPart]):

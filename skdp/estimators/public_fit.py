@@ -10,13 +10,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import (
-    Dataset,
-    column_names,
-    index_dtype,
-    with_index_dtype,
-)
+from skdp.core.dataset import Dataset, column_names, index_dtype, with_index_dtype
 from skdp.core.dtypes import holds_numbers
+from skdp.core.plain import dtypes_of
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
 from skdp.estimators.inputs import fit_on
@@ -28,13 +24,9 @@ SPARSE_ENTRIES = 20
 def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Dataset:
     """Make records of the declared shape, from public metadata alone.
 
-    Read from the dataset are the number of records, the number, names and types of the columns, the
-    kind of container and the number of outputs. No entry of it is looked at. There are as many
-    synthetic records as private ones, since the shape of a fit may depend on their number.
-    `classes` is one array for all outputs or a list of them; None where the response is real.
-    Features are uniform on [0, 1], in sparse containers at random places; each output has every
-    class as often as any other, or real responses around 1; weights are 1. A column that holds no
-    numbers is refused: nobody but an oracle knows what may stand there.
+    Number of records, columns, dtypes, container and number of outputs are those of the dataset, of
+    which no entry is read. `classes` is one array for all outputs or one for each; None where the
+    response is real.
     """
     X = dataset.X
     check_numeric(X)
@@ -57,7 +49,8 @@ def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Datase
 def _features(X: Container, rng: np.random.Generator) -> Container:
     """Draw uniform features of the shape of X, in its container."""
     n_samples, n_features = X.shape
-    precision = _precision(X)
+    is_single = {str(dtype).lower() for dtype in dtypes_of(X)} == {"float32"}
+    precision = np.float32 if is_single else np.float64
     if not sparse.issparse(X) or n_samples <= SPARSE_ENTRIES:
         return in_container_of(X, rng.random(X.shape, dtype=precision))
     n_entries = max(n_samples, SPARSE_ENTRIES * n_features)
@@ -67,21 +60,11 @@ def _features(X: Container, rng: np.random.Generator) -> Container:
     return in_container_of(X, sparse.coo_array((values, (rows, columns)), shape=X.shape))
 
 
-def _precision(X: Container) -> type[np.floating]:
-    """Return whether all numbers are in single precision, as then are those of a fit."""
-    dtypes = (
-        {str(getattr(X, "dtype", None))} if column_names(X) is None else set(map(str, X.dtypes))
-    )
-    return np.float32 if {name.lower() for name in dtypes} == {"float32"} else np.float64
-
-
 def check_numeric(X: Container) -> None:
     """Refuse columns, by their type, for which no records can be invented."""
-    names = column_names(X)
-    if names is None:
-        strange = [] if holds_numbers(X.dtype) else ["X"]
-    else:
-        strange = [repr(name) for name in names if not holds_numbers(X[name].dtype)]
+    names = [repr(name) for name in column_names(X) or ()] or ["X"]
+    named = zip(names, dtypes_of(X), strict=True)
+    strange = [name for name, dtype in named if not holds_numbers(dtype)]
     if strange:
         raise ValueError(
             "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
@@ -93,7 +76,7 @@ def check_numeric(X: Container) -> None:
 
 
 def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray:
-    """Give each output all of its classes equally often, the second in an order of its own."""
+    """Give each output all of its classes equally often, each output in another order."""
     first = np.resize(classes[0], shape[0])
     if len(shape) == 1:
         return first
@@ -103,11 +86,7 @@ def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Gener
 
 
 def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
-    """Fit on public records, the same way every time.
-
-    Released components are aligned to the public fit, so it must follow from the sampler's seed.
-    Where `random_state` is open it is 0 during the fit, and open again afterwards.
-    """
+    """Fit on public records with seeds of 0 where they are open, so that all fits are alike."""
     configured = estimator.get_params(deep=True)
     seeds = seed_names(estimator)
     try:
@@ -127,8 +106,8 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
 def fit_to_synthetic(estimator: Estimator, dataset: Dataset) -> Estimator:
     """Fit on synthetic records, of which only the form matters."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # its values matter not
-        # nor that two functions are no inverses of each other there
+        warnings.simplefilter("ignore", ConvergenceWarning)  # only the form matters
+        # two functions need not be inverse to each other there
         warnings.filterwarnings("ignore", "The provided functions or transf", UserWarning)
         return fit_seeded(estimator, dataset)
 

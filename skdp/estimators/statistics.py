@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from skdp.core.geometry import ROUND_UP
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.clip import ClipBox, ClipNorm
-from skdp.estimators.moments import mean_product
+from skdp.estimators.moments import mean_product, with_constant
 
 LEAST, MOST = 1e-70, 1e70
 """Radii whose fourth powers neither over- nor underflow."""
@@ -25,10 +25,7 @@ LEAST, MOST = 1e-70, 1e70
 
 @dataclass(frozen=True)
 class Front:
-    """The set of records: each column in a range, and a record in a ball around 0.
-
-    Ends and radius that are not known are infinite.
-    """
+    """A set of records: columns in ranges, in a ball around 0; unknown bounds are infinite."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -49,7 +46,7 @@ class Front:
 
     def after(self, step: ClipBox | ClipNorm) -> Front:
         """Return the set of the records behind a clip."""
-        if isinstance(step, ClipNorm):  # it moves each value toward 0
+        if isinstance(step, ClipNorm):  # a clip of the norm moves each value toward 0
             radius = float(step.radius)
             low, high = np.clip(self.low, -radius, 0.0), np.clip(self.high, 0.0, radius)
             return Front(low, high, min(self.radius, radius))
@@ -63,9 +60,8 @@ class Front:
 class Statistic(ABC):
     """A mean over the records, which is released where the sensitivity is known on paper.
 
-    A subclass sets the `shape` of the mean, `l1` and `l2`, by how much one record can move the sum
-    over the records, and `largest`, the largest norm of what a record adds to it. The estimator is
-    fitted to public records; `front` and `y_range` say where records and responses lie.
+    A subclass sets the `shape` of the mean; `l1` and `l2`, the most that one record can move the
+    sum over the records; and `largest`, the largest norm of what a record adds to the sum.
     """
 
     shape: tuple[int, int]
@@ -127,16 +123,17 @@ class Statistic(ABC):
 class Products(Statistic):
     """A mean of code times features, whose code follows from the response."""
 
+    constant: float = 0.0
+
     @abstractmethod
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
         """Return the code of each record."""
 
-    @abstractmethod
     def features(self, X: Container) -> Container:
-        """Return the features of each clipped record."""
+        """Return the features of each clipped record: x and, unless it is 0, a constant."""
+        return with_constant(X, self.constant)
 
     def __call__(self, X: Container, y: NDArray | None) -> Matrix:
-        """Return the mean over clipped records."""
         return mean_product(self.codes(y, X.shape[0]), self.features(X))
 
 
@@ -147,7 +144,6 @@ class OfClasses(Products):
         self.classes = estimator.classes_
 
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
-        """Return the code of each label."""
         return self._table()[np.searchsorted(self.classes, np.asarray(y, dtype=self.classes.dtype))]
 
     def _table(self) -> Matrix:

@@ -6,40 +6,27 @@ that it derives from, and replaces it wherever it is released.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.core.classes import public_name
-from skdp.core.types import Container, Seed
+from skdp.core.types import Container
 
-# Attributes that describe the columns of a fit.
-INPUT = {"n_features_in_", "feature_names_in_"}
+OF_POWERS = {"n_features_in_", "feature_names_in_", "lambdas_"}
 
 
 class StandardizedPowerTransformer(PowerTransformer):
-    """A PowerTransformer with public means and variances.
-
-    Takes the place of ``PowerTransformer(standardize=True)``.
-
-    `mean_`, `var_` and `scale_` are those of the transformed columns; `standardize` and `copy` are
-    taken for true.
-    """
+    """A PowerTransformer(standardize=True) with public means and variances."""
 
     def fit(self, X: ArrayLike, y: Container = None) -> Self:
         """Find the exponents, then the moments of the transformed columns."""
         power, scaler = self._steps()
         scaler.fit(power.fit_transform(X))
-        for name in INPUT & vars(power).keys():
-            setattr(self, name, getattr(power, name))
-        self.lambdas_ = power.lambdas_
+        self.__dict__.update({name: vars(power)[name] for name in OF_POWERS & vars(power).keys()})
         self.mean_, self.var_, self.scale_ = scaler.mean_, scaler.var_, scaler.scale_
         return self
 
@@ -65,80 +52,16 @@ class StandardizedPowerTransformer(PowerTransformer):
     def _fitted_steps(self) -> tuple[PowerTransformer, StandardScaler]:
         check_is_fitted(self)
         power, scaler = self._steps()
-        for name in INPUT & vars(self).keys():
-            setattr(power, name, getattr(self, name))
-        power.lambdas_ = self.lambdas_
+        vars(power).update({name: vars(self)[name] for name in OF_POWERS & vars(self).keys()})
         scaler.mean_, scaler.var_, scaler.scale_ = self.mean_, self.var_, self.scale_
         scaler.n_features_in_ = self.n_features_in_
         return power, scaler
 
 
-class NamedAsTheirs:
-    """Output features that have the names of the class that another one stands in for.
+class DiscriminantProjection(LinearDiscriminantAnalysis):
+    """A LinearDiscriminantAnalysis that transforms by an affine map, read off at d + 2 points.
 
-    A mixin: ``class Mine(NamedAsTheirs, Theirs)``. Many classes of scikit-learn name what they give
-    after themselves, as in "pca0".
-    """
-
-    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Name the features that transform returns."""
-        names = super().get_feature_names_out(input_features)  # type: ignore[misc]  # a mixin
-        own = type(self).__name__.lower()
-        theirs = next(kind.__name__.lower() for kind in type(self).__mro__ if public_name(kind))
-        return np.asarray([re.sub(f"^{own}", theirs, name) for name in names], dtype=object)
-
-
-class PublicNystroem(NamedAsTheirs, Nystroem):
-    """A Nystroem whose landmarks can be given.
-
-    Takes the place of Nystroem, whose landmarks are records of the fit. Those of the public fit
-    serve in all fits, so that a map of records learns nothing from private ones.
-
-    `landmarks` are the `components_` and the `normalization_` of a fit on public records; None
-    takes them from the records of this fit.
-    """
-
-    def __init__(
-        self,
-        landmarks: Sequence[object] | None = None,
-        kernel: object = "rbf",
-        *,
-        gamma: float | None = None,
-        coef0: float | None = None,
-        degree: float | None = None,
-        kernel_params: dict | None = None,
-        n_components: int = 100,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-    ):
-        super().__init__(
-            kernel,
-            gamma=gamma,
-            coef0=coef0,
-            degree=degree,
-            kernel_params=kernel_params,
-            n_components=n_components,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
-        self.landmarks = landmarks
-
-    def fit(self, X: Container, y: Container = None) -> Self:
-        """Take the landmarks given, or records of X."""
-        super().fit(X, y)
-        del self.component_indices_  # they describe the records of this fit
-        if self.landmarks is not None:
-            self.components_, self.normalization_ = self.landmarks
-        return self
-
-
-class DiscriminantProjection(NamedAsTheirs, LinearDiscriminantAnalysis):
-    """A LinearDiscriminantAnalysis that transforms: an affine map.
-
-    Takes its place, with the same parameters, in steps that transform. The values of the transform
-    at the origin, at the mean of the records, and one step from there along each column are all of
-    the map: the rows of `components_` are the directions onto which records are projected, and
-    `offset_` is the image of the origin.
+    The rows of `components_` are the directions of the projection, `offset_` the image of 0.
     """
 
     def fit(self, X: Container, y: Container) -> Self:
@@ -164,3 +87,8 @@ class DiscriminantProjection(NamedAsTheirs, LinearDiscriminantAnalysis):
         """Apply the map."""
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return X @ self.components_.T + self.offset_
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Name the features as LinearDiscriminantAnalysis does."""
+        names = [f"lineardiscriminantanalysis{i}" for i in range(len(self.components_))]
+        return np.asarray(names, dtype=object)

@@ -21,7 +21,7 @@ from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import takes
 from skdp.estimators.members import before_last_step, drop_out_of_bag, last_step
 
-# What decides to which leaf a record goes.
+# Arrays that decide to which leaf a record goes.
 STRUCTURE = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
 
 # A leaf with less than this many records, after noise, takes the value of the node above it.
@@ -31,12 +31,10 @@ LEAST_COUNT = 0.5
 class LeafTarget(BaseEstimator):
     """Release the leaf values of a decision tree or a forest whose structure is public.
 
-    Which feature is split where is decided by the *public fit*, the same tree or forest grown on
-    the oracle's records; the private records never grow a tree. They are sent down the public
-    trees, every record through every tree, and what is released of each leaf is how many records
-    of each class arrive there or, in regression, how many records and the sum of their responses.
-    These are sums over records, so a sampled pair costs no refit. Predictions follow from the
-    noisy sums.
+    The splits are those of the *public fit*, the same tree or forest grown on the oracle's records;
+    the private records never grow a tree. Every private record is sent down every public tree. Each
+    leaf releases how many records of each class arrive or, in regression, how many records and the
+    sum of their responses. These are sums over records, so a sampled pair costs no refit.
 
     If the tree is the last step of a pipeline, the steps before it are those of the public fit too.
     Missing values go the way that the public trees have for them, or are imputed by a step of the
@@ -55,11 +53,10 @@ class LeafTarget(BaseEstimator):
     Notes
     -----
     After the noise, negative counts become zero, sums are clipped to what the count and `y_range`
-    allow, and a leaf with less than half a record takes the value of the node above it, which is
-    the sum over its leaves. This is post-processing and costs no privacy. With ``class_weight``
-    the counts are weighted afterwards; "balanced" takes the frequencies of the classes from the
-    noisy counts. Members of a forest see all records, whatever `bootstrap` says, and the impurities
-    and sample counts stored in the released trees are those of the public fit.
+    allow, and a leaf with less than half a record takes the value of the node above it. This is
+    post-processing and costs no privacy. With ``class_weight`` the noisy counts are weighted;
+    "balanced" takes the frequencies of the classes from them. Members of a forest see all records,
+    whatever `bootstrap` says; impurities and sample counts are those of the public fit.
 
     Examples
     --------
@@ -102,7 +99,12 @@ class LeafTarget(BaseEstimator):
             As :meth:`check`, or if `y_range` is missing, not wanted or no range.
         """
         self.check(estimator)
-        self._check_outputs(last_step(public_fit))
+        tree = last_step(public_fit)
+        if getattr(tree, "class_weight", None) is not None and tree.n_outputs_ > 1:
+            raise ValueError(
+                f"The 'class_weight' parameter of {type(tree).__name__} must be None with "
+                f"LeafTarget and several outputs. Got {shown(tree.class_weight)}."
+            )
         return LeafValues(estimator, public_fit, self._ranges(public_fit))
 
     def check(self, estimator: Estimator) -> None:
@@ -135,14 +137,6 @@ class LeafTarget(BaseEstimator):
             raise ValueError(
                 f"The 'monotonic_cst' parameter of {name} must be None with LeafTarget, since "
                 f"noise does not keep the order of the leaves. Got {shown(tree.monotonic_cst)}."
-            )
-
-    @staticmethod
-    def _check_outputs(tree: Estimator) -> None:
-        if getattr(tree, "class_weight", None) is not None and tree.n_outputs_ > 1:
-            raise ValueError(
-                f"The 'class_weight' parameter of {type(tree).__name__} must be None with "
-                f"LeafTarget and several outputs. Got {shown(tree.class_weight)}."
             )
 
     def _ranges(self, public_fit: Estimator) -> NDArray[np.float64] | None:
@@ -185,13 +179,13 @@ class LeafValues(Target):
         self._ranges = ranges
         self._class_weight = _class_weight(last_step(public_fit))
         self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(public_fit)]
-        # an estimate made for other trees, or for other steps before them, is for another function
+        # other trees, or other steps before them, make another function
         steps, trees = list(_steps_before(public_fit)), list(map(_structure, _trees(public_fit)))
         self.key_parts = (
             *(estimator, steps, trees),
             *(ranges, None if ranges is not None else self._classes()),
         )
-        # gaps take a way that the public fit has fixed
+        # the public fit fixes the way that gaps take
         self.allow_nan = takes(estimator, "allow_nan")
         configured = describe(estimator)
         self.description = f"leaf values of {configured}, structure {_digest(public_fit)}"
@@ -263,21 +257,18 @@ class LeafValues(Target):
         return np.hstack(blocks)
 
     def _statistics(self, y: Container, sample_weight: Container) -> NDArray[np.float64]:
-        """Compute what each record adds to its leaf."""
-        statistics = self._unweighted(np.asarray(y).reshape(len(y), -1))
-        if sample_weight is None:
-            return statistics
-        return statistics * np.asarray(sample_weight, dtype=np.float64)[:, None]
-
-    def _unweighted(self, y: NDArray) -> NDArray[np.float64]:
+        """Return what each record adds to its leaf."""
+        y = np.asarray(y).reshape(len(y), -1)
         if self._ranges is None:
             pairs = zip(y.T, self._classes(), strict=True)
-            indicators = [column[:, None] == classes for column, classes in pairs]
-            return np.hstack(indicators).astype(np.float64)
-        low, high = self._ranges.T
-        # to [-1, 1], so that a record counts for as much in a sum as in the count
-        scaled = 2 * (np.clip(y.astype(np.float64), low, high) - low) / (high - low) - 1
-        return np.hstack([np.ones((len(y), 1)), scaled])
+            statistics = np.hstack([column[:, None] == classes for column, classes in pairs])
+        else:
+            low, high = self._ranges.T
+            # to [-1, 1], so that a record counts for as much in a sum as in the count
+            scaled = 2 * (np.clip(y.astype(np.float64), low, high) - low) / (high - low) - 1
+            statistics = np.hstack([np.ones((len(y), 1)), scaled])
+        weights = 1.0 if sample_weight is None else np.asarray(sample_weight, np.float64)[:, None]
+        return statistics * weights
 
     def _apply(self, X: Container) -> NDArray[np.intp]:
         seen = before_last_step(self.public_fit, X)
@@ -289,12 +280,6 @@ class LeafValues(Target):
         counts = np.maximum(sums[:, :1], 0)
         return np.hstack([counts, np.clip(sums[:, 1:], -counts, counts)])
 
-    def _weights(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weights of the classes, given their counts at the root."""
-        if isinstance(self._class_weight, str):  # "balanced", in all trees or in each
-            return 1 / np.maximum(counts, 1)
-        return self._class_weight
-
     def _write_values(self, tree: Estimator, sums: NDArray[np.float64]) -> None:
         """Overwrite the values of all nodes, from the root down."""
         parents = _parents(tree)
@@ -303,8 +288,10 @@ class LeafValues(Target):
         for output in range(values.shape[1]):
             own = sums[:, columns == output]
             counts = own.sum(axis=1) if self._ranges is None else sums[:, 0]
-            if self._class_weight is not None:
-                own = own * self._weights(own[0])
+            if isinstance(self._class_weight, str):  # "balanced", in all trees or in each
+                own = own * (1 / np.maximum(own[0], 1))
+            elif self._class_weight is not None:
+                own = own * self._class_weight
             size = own.sum(axis=1) if self._ranges is None else counts
             for node, parent in enumerate(parents):
                 if counts[node] >= LEAST_COUNT and size[node] > 0:
@@ -338,7 +325,7 @@ def _trees(estimator: Estimator) -> list:
 
 
 def _digest(public_fit: Estimator) -> str:
-    """Name the structure: equal for trees that send every record to the same leaves."""
+    """Return a hash that is equal for trees that send every record to the same leaves."""
     parts = hashlib.sha256()
     for tree in _trees(public_fit):
         for array in _structure(tree):
@@ -347,7 +334,7 @@ def _digest(public_fit: Estimator) -> str:
 
 
 def _structure(tree: Estimator) -> tuple[NDArray, ...]:
-    """Return what decides to which leaf a record goes, missing values included."""
+    """Return the arrays that decide to which leaf a record goes."""
     return tuple(getattr(tree, name) for name in STRUCTURE)
 
 

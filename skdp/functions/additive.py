@@ -69,34 +69,11 @@ class AdditiveTarget(Target):
         return self._rows(*dataset).mean(axis=0)
 
     def closed_form(self, *records: Container) -> Callable[..., NDArray[np.float64]]:
-        """Return what each record adds to the mean.
-
-        Parameters
-        ----------
-        *records : X or X, y
-            The ``n_samples + 1`` public records of one pair.
-
-        Returns
-        -------
-        callable
-            ``rows(*dataset)``, the rows of phi divided by the number of records.
-        """
         n_samples = n_records(records[0]) - 1
         return lambda *dataset: self._rows(*dataset) / n_samples
 
     def check_oracle(self, *records: Container) -> None:
-        """Refuse a phi that does not take records one by one.
-
-        Parameters
-        ----------
-        *records : X or X, y
-            Public records.
-
-        Raises
-        ------
-        ValueError
-            If some records have other rows when they are evaluated alone, in another order.
-        """
+        # rows of records that are evaluated alone, or in another order, are the same
         places = np.arange(n_records(records[0]))
         rows, alone = (
             self._rows(*(take_records(container, taken) for container in records))

@@ -75,13 +75,13 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     `fit` reads the number and the names of the columns and not one value, so it may be called on
     any table of the right width. Relative accuracy of the basis at degree 200 is 1e-13.
 
-    With the N values v interpolated by L v on a lattice with r times the steps, and M the basis of
-    that degree there, the function of order h has the values S v on the lattice, with S the rows of
-    (I - (I - M)^h) L that belong to it: a linear smoother. "auto" minimizes ``|v - S v|^2 / (1 -
-    1.2 tr(S) / N)^2`` [2]_ over 14 orders from 1 to 128 for r = 1, and 8 orders from 1 to 16 for 7
-    ratios r from 2 to 16, of which the degree must be at least three times. Of a density whose
-    noise has the covariance V it minimizes ``|v - S v|^2 + 2.4 tr(S V)`` [3]_. A factor of 1.2 on
-    the noise keeps few values from being followed too closely [4]_.
+    With the N values v interpolated by L v on a lattice with r times the steps, and M the basis
+    there, the function of order h has the values S v on the lattice, where S has the rows of
+    (I - (I - M)^h) L that belong to it. "auto" minimizes ``|v - S v|^2 / (1 - 1.2 tr(S) / N)^2``
+    [2]_ over 14 orders from 1 to 128 for r = 1, and 8 orders from 1 to 16 for ratios r from 2 to
+    16, three times which the degree must be at least. Of a density whose noise has the covariance V
+    it minimizes ``|v - S v|^2 + 2.4 tr(S V)`` [3]_. The factor of 1.2 keeps few values from being
+    followed too closely [4]_.
 
     References
     ----------
@@ -104,12 +104,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     """
 
     def __init__(
-        self,
-        degree: int = 10,
-        order: int | str = "auto",
-        *,
-        feature_range: Any,
-        clip: bool = False,
+        self, degree: int = 10, order: int | str = "auto", *, feature_range: Any, clip: bool = False
     ) -> None:
         self.degree = degree
         self.order = order
@@ -162,7 +157,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         """Points on which the function is evaluated, in the units of X."""
         check_is_fitted(self)
         steps = np.arange(self.degree + 1) / self.degree
-        # Clipped, as rounding may put a point an ulp outside of a very narrow box.
+        # rounding may put a point an ulp outside of a very narrow box
         axes = [
             np.clip(low * (1 - steps) + high * steps, low, high)
             for low, high in self.feature_range_
@@ -278,7 +273,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         ValueError
             If a point is outside the box and `clip` is False, or the coefficients do not fit.
         """
-        tensor = self._tensor(coefficients)
+        tensor = as_coefficients(coefficients, self)
         U = self._unit(X)
         result = np.empty((len(U), tensor.shape[-1]))
         for rows in row_chunks(len(U), tensor.size // len(tensor)):
@@ -309,13 +304,10 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         ValueError
             If the coefficients do not fit.
         """
-        tensor = self._tensor(coefficients)
+        tensor = as_coefficients(coefficients, self)
         mean = tensor.reshape(-1, tensor.shape[-1]).mean(axis=0)
         total = math.prod(np.ptp(self.feature_range_, axis=1).tolist()) * mean
         return float(total[0]) if np.ndim(coefficients) == 1 else total
-
-    def _tensor(self, coefficients: ArrayLike) -> Matrix:
-        return as_coefficients(coefficients, self)
 
     def _unit(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scale points of the box to the unit cube."""
@@ -340,7 +332,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 def coefficients_of(
     transformer: BernsteinTransformer, values: ArrayLike, noise: NoiseFollowed | None = None
 ) -> NDArray[np.float64]:
-    """Turn values into coefficients, of an order that is chosen by their noise if it is known."""
+    """Turn values into coefficients, whose order may be chosen by the noise."""
     check_is_fitted(transformer)
     tensor = as_tensor(values, "values", transformer.degree, transformer.n_features_in_)
     order = transformer.order
@@ -349,7 +341,7 @@ def coefficients_of(
 
 
 def as_coefficients(coefficients: ArrayLike, transformer: BernsteinTransformer) -> Matrix:
-    """Give coefficients that a transformer has made an axis for each feature, and of outputs."""
+    """Reshape coefficients to an axis for each feature and one of outputs."""
     check_is_fitted(transformer)
     degree, n_features = transformer.degree, transformer.n_features_in_
     own = round(len(np.atleast_1d(coefficients)) ** (1 / n_features)) - 1
@@ -358,7 +350,7 @@ def as_coefficients(coefficients: ArrayLike, transformer: BernsteinTransformer) 
 
 
 def rows_by_column(feature_range: Any, names: Any) -> Any:
-    """Return a box that names its columns as rows in the order of these; any other as it is."""
+    """Return the rows of a box that names its columns, in their order; another box as it is."""
     if not isinstance(feature_range, Mapping):
         return feature_range
     columns = [] if names is None else list(names)

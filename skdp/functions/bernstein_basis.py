@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array
 MAX_DEGREE = 1000
 """Above it the largest binomial coefficient is no longer a double."""
 MAX_ORDER = 1000
-"""By then the iteration has long become interpolation in all that the lattice resolves."""
+"""At this order the iteration interpolates all that the lattice resolves."""
 MAX_BASIS = 10**7
 """Most basis functions of one box: 80 MB of coefficients."""
 _CHUNK_VALUES = 2**22
@@ -21,10 +21,7 @@ _CHUNK_VALUES = 2**22
 
 
 def bernstein_basis(u: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
-    """Evaluate the Bernstein polynomials of one variable.
-
-    ``C(k, q) u^q (1 - u)^(k - q)``, with q along the columns.
-    """
+    """Evaluate ``C(k, q) u^q (1 - u)^(k - q)``, with q along the columns."""
     # Every factor is positive and correct to an ulp or two, so nothing cancels. Up to degree 1000
     # the binomials are doubles, and a power underflows only where the product is below 1e-60.
     q = np.arange(degree + 1)
@@ -33,10 +30,7 @@ def bernstein_basis(u: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
 
 
 def elevation_matrix(degree: int, higher: int) -> NDArray[np.float64]:
-    """Return the matrix that rewrites a polynomial in the Bernstein basis of a higher degree.
-
-    ``C(k, j) C(K - k, i - j) / C(K, i)``, a hypergeometric law in every row.
-    """
+    """Return the matrix that rewrites a polynomial in the Bernstein basis of a higher degree."""
     # By Vandermonde no product below exceeds a binomial of degree K, so none overflows.
     i, j = np.ogrid[: higher + 1, : degree + 1]
     rest = higher - degree
@@ -46,10 +40,7 @@ def elevation_matrix(degree: int, higher: int) -> NDArray[np.float64]:
 
 
 def refinement_matrix(degree: int, ratio: int) -> NDArray[np.float64]:
-    """Return the matrix that interpolates values on a lattice on one with `ratio` times the steps.
-
-    By cubic pieces with the mean slopes of both sides, and those of a parabola at the ends.
-    """
+    """Return the matrix that interpolates a lattice, by cubic pieces, on a finer one."""
     identity = np.eye(degree + 1)
     if ratio == 1:
         return identity
@@ -79,11 +70,7 @@ def gram_matrix(degree: int) -> NDArray[np.float64]:
 def multiply_axes(
     factors: Sequence[NDArray[np.float64]], tensor: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Multiply the leading axes of a tensor by one matrix each.
-
-    With the tensor read as a vector, this is its product with the Kronecker product of the factors,
-    at the cost of the factors. Axes beyond the factors are left as they are.
-    """
+    """Multiply the leading axes of a tensor by one matrix each."""
     # Each product takes the first axis away and appends the new one, so nothing is transposed.
     n_others = tensor.ndim - len(factors)
     for factor in factors:
@@ -92,14 +79,14 @@ def multiply_axes(
 
 
 def row_chunks(n_rows: int, row_size: int) -> Iterator[slice]:
-    """Cut rows so that a work array, of so many values for each, stays small."""
+    """Cut rows so that a work array of `row_size` values for each stays small."""
     size = max(1, _CHUNK_VALUES // row_size)
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
 
 def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDArray[np.float64]:
-    """Check values on a lattice and give them an axis for each feature, and one of outputs."""
+    """Check values on a lattice, and reshape them to an axis for each feature and outputs."""
     array = check_array(values, dtype=np.float64, ensure_2d=False, input_name=name)
     n_basis = (degree + 1) ** n_features
     if len(array) != n_basis:
@@ -111,5 +98,5 @@ def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDA
 
 
 def _binomials(degree: int) -> NDArray[np.float64]:
-    """Row of Pascal's triangle, exact and then rounded."""
+    """Return a row of Pascal's triangle, exact and then rounded."""
     return np.array([math.comb(degree, j) for j in range(degree + 1)], dtype=np.float64)

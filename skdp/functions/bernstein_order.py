@@ -1,10 +1,8 @@
-"""Coefficients by values on a lattice: as often iterated as said, or as the values themselves say.
+"""Coefficients from values on a lattice, of a given order or of the one that scores best.
 
-Two scores find what the noisy values v say: that of generalized cross-validation, and Mallows'
-where one is told the covariance of the noise. Each candidate has the values S v on the lattice, a
-linear smoother, and misses the rest.
-
-A lattice is refined for the lower orders only, and little where it has few steps or many points.
+The score is that of generalized cross-validation or, where the covariance of the noise is known,
+Mallows'. Each candidate is a linear smoother S, and misses v - S v of the values v. A lattice is
+refined for the lower orders only, and little where it has few steps or many points.
 """
 
 from __future__ import annotations
@@ -31,11 +29,11 @@ LOW_ORDER = 16
 LEAST_STEPS = 3
 MAX_FINE = 2**15
 COST = 1.2
-"""What following the noise costs in the choice; with 1 it follows it too often."""
+"""Factor on the noise that a candidate follows; with 1 noise is followed too often."""
 
 
 class NoiseFollowed(NamedTuple):
-    """How much of the noise each candidate follows, tr(S Sigma), in units of `scale` squared."""
+    """The noise that each candidate follows, tr(S Sigma), in units of `scale` squared."""
 
     scale: float
     traces: tuple[float, ...]
@@ -47,7 +45,7 @@ def iterated(values: Matrix, order: int) -> Matrix:
 
 
 def noise_followed(noise: Matrix) -> NoiseFollowed:
-    """Return that of noise Sigma = R R', of which R is `noise`, with the axes of the values."""
+    """Return the noise that is followed, of covariance R R', where R is `noise`."""
     scale = float(np.abs(noise).max(initial=0)) or 1.0  # squares of the largest floats overflow
     unit = noise / scale
     return NoiseFollowed(scale, _traces(unit.shape, unit.tobytes()))
@@ -61,7 +59,7 @@ def _traces(shape: tuple[int, ...], content: bytes) -> tuple[float, ...]:
 
 
 def chosen(values: Matrix, noise: NoiseFollowed | None = None) -> Matrix:
-    """Return those of the order and the degree that score best."""
+    """Return the coefficients of the order and the degree that score best."""
     best, least = (1, 1), math.inf
     degree, d = len(values) - 1, values.ndim - 1
     scale = max(float(np.abs(values).max()), 0 if noise is None else noise.scale) or 1.0
@@ -104,17 +102,14 @@ def _missed(values: Matrix) -> Iterator[Matrix]:
 
 
 def _missed_by_finer(values: Matrix, ratio: int) -> Iterator[Matrix]:
-    """Yield what those of a finer lattice miss on that of the values, without an array as fine."""
+    """Yield what the orders of a finer lattice miss, without an array of its size."""
     d = values.ndim - 1
     powers = _powers(len(values) - 1, ratio)
     return _differences(np.stack([multiply_axes([power] * d, values) for power in powers]))
 
 
 def _differences(terms: Matrix) -> Iterator[Matrix]:
-    """Turn terms in M^j, j = 0, 1, ..., into those in (I - M)^order, order = 0, 1, ...
-
-    The rounding is multiplied by up to 2^order, which is good for a low one.
-    """
+    """Turn terms in M^j, j = 0, 1, ..., into those in (I - M)^order, order = 0, 1, ..."""
     while len(terms):
         yield terms[0]
         terms = terms[:-1] - terms[1:]
@@ -139,8 +134,7 @@ def _powers(degree: int, ratio: int) -> Matrix:
 def _freedom(degree: int, ratio: int, order: int, n_features: int) -> float:
     """Return the degrees of freedom as a share of the points: 1 - tr((I - M)^order L) / N.
 
-    The eigenvalues of M are the products of k! / ((k - j)! k^j), j = 0, ..., k, k the degree. On
-    a finer lattice only the traces of its powers are products.
+    M has the products of k! / ((k - j)! k^j), j = 0, ..., k, for eigenvalues, with k the degree.
     """
     if ratio == 1:
         of_one = np.cumprod(np.append(1.0, 1 - np.arange(degree) / degree))

@@ -12,11 +12,7 @@ from skdp.core.types import Container
 
 
 class ChoiceTarget(Target):
-    """The scores of a list of responses; what is released is one of the responses.
-
-    ``function(X)`` or ``function(X, y)`` returns one score for each response, in their order. The
-    responses are public and may be anything.
-    """
+    """The scores of a list of public responses, one of which is released."""
 
     def __init__(self, function: Target | Callable, responses: Iterable[object]):
         self._scores = as_target(function)

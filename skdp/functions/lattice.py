@@ -19,7 +19,7 @@ from skdp.functions.released import ReleasedRegressor
 
 # Largest number of released values for which the metric of the output is worked out.
 MAX_METRIC = 2000
-# The order for which it is, where the released values are to choose one.
+# The order that stands in for "auto" there.
 MODERATE = 3
 
 
@@ -84,18 +84,6 @@ class BernsteinTarget(Target):
         return values
 
     def restore(self, values: NDArray[np.float64]) -> ReleasedRegressor:
-        """Make a function of released values.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_basis,) or (n_basis, n_outputs)
-            Released values on the lattice.
-
-        Returns
-        -------
-        ReleasedRegressor
-            The function, evaluated by its `predict`.
-        """
         return ReleasedRegressor(self.transformer, self.transformer.coefficients(values))
 
     def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
@@ -104,18 +92,16 @@ class BernsteinTarget(Target):
     def output_metric(self, *dataset: Container) -> KnownMetric | None:
         try:
             n_values = self(*dataset, seed=0).size
-        except Exception:  # whatever it is, the function has no value here, as on some pair
+        except Exception:  # the function has no value here, as on some pairs
             return None
         return lattice_metric(self.transformer, n_values)
 
 
 def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> KnownMetric:
-    """Return the squared change of a released function as a quadratic form in its values.
+    """Return the mean square of a released function as a quadratic form in its values.
 
-    With c = A v the coefficients of values v and G the integrals of the products of two basis
-    functions, the mean over the box of the squared function is v' A'GA v, which is exact: the
-    product of two Bernstein polynomials is a multiple of a third, of twice the degree. For more
-    than 2000 values it is the mean of their squares.
+    With coefficients A v and G the integrals of products of basis functions it is v' A'GA v, exact.
+    For more than 2000 values it is the mean of their squares.
     """
     n_basis, n_features = transformer.n_basis_, transformer.n_features_in_
     n_outputs = n_values // n_basis
@@ -133,10 +119,9 @@ def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> KnownMet
 
 
 def stretch(transformer: BernsteinTransformer, seen: Matrix) -> float:
-    """Find by how much the volume of the box grows on the way to the lattice as it is `seen`.
+    """Return by how much the volume of the box grows on its way to the lattice as it is `seen`.
 
-    So many times is a density, of the columns as they are seen, that of the columns of the box. It
-    is 1 where the way is not affine, or leads to another number of columns.
+    It is 1 where the way is not affine, or leads to another number of columns.
     """
     seen, lattice = np.asarray(seen, dtype=np.float64), transformer.lattice_
     if seen.shape != lattice.shape or np.array_equal(seen, lattice):

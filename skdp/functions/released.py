@@ -19,9 +19,8 @@ from skdp.functions.bernstein import BernsteinTransformer
 class ReleasedFunction(BaseEstimator):
     """A function on a box, released through its values on a lattice.
 
-    Base class of the released estimators, and what they have in common. As with a frozen
-    estimator there is nothing to learn: `fit` does nothing, so none of them can come to hold
-    private records by being fitted again.
+    Base class of the released estimators. As of a frozen estimator, `fit` does nothing, so none of
+    them can come to hold private records by being fitted again.
 
     Parameters
     ----------
@@ -47,9 +46,7 @@ class ReleasedFunction(BaseEstimator):
 
         Parameters
         ----------
-        X : ignored
-            Present by convention.
-        y : ignored
+        X, y : ignored
             Present by convention.
 
         Returns
@@ -70,7 +67,8 @@ class ReleasedFunction(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Its values.
+            Its values. For a classifier of two classes positive for the second one, and for an
+            outlier detector negative for outliers.
 
         Raises
         ------
@@ -93,11 +91,10 @@ class ReleasedFunction(BaseEstimator):
         return True
 
     def __sklearn_clone__(self) -> Self:
-        """Return itself: to clone the transformer would forget its box."""
+        """Return itself, since a clone of the transformer would have no box."""
         return self
 
     def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: nothing is learned, and the responses are not needed."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         tags.target_tags.required = False
@@ -123,20 +120,7 @@ class ReleasedRegressor(RegressorMixin, ReleasedFunction):
     array([0.25])
     """
 
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Evaluate the function.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Its values.
-        """
-        return self.evaluate(X)
+    predict = ReleasedFunction.evaluate
 
 
 class ReleasedOutlierDetector(OutlierMixin, ReleasedFunction):
@@ -158,20 +142,7 @@ class ReleasedOutlierDetector(OutlierMixin, ReleasedFunction):
     array([-1,  1])
     """
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Evaluate the released decision function.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Negative for outliers.
-        """
-        return self.evaluate(X)
+    decision_function = ReleasedFunction.evaluate
 
     def predict(self, X: ArrayLike) -> NDArray[np.int_]:
         """Tell outliers from inliers.
@@ -201,12 +172,12 @@ class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
     transformer : BernsteinTransformer
         The basis, fitted.
     coefficients : ndarray of shape (n_coefficients,) or (n_coefficients, n_classes)
-        Of the decision function or of the probabilities; with two classes those of the second
+        Those of the decision function or of the probabilities; for two classes, of the second
         class alone.
     classes : ndarray of shape (n_classes,)
         The class labels, which are public.
     method : {"decision_function", "predict_proba"}, default="decision_function"
-        What the coefficients are of. The object has this method, and no other, besides `predict`.
+        The function that the coefficients give. The object has no other beside `predict`.
 
     Attributes
     ----------
@@ -244,21 +215,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
         """The class labels."""
         return np.asarray(self.classes)
 
-    @_gives("decision_function")
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Evaluate the released decision function.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive for the second of two classes, largest for the best of more.
-        """
-        return self.evaluate(X)
+    decision_function = _gives("decision_function")(ReleasedFunction.evaluate)
 
     @_gives("predict_proba")
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -1,54 +1,145 @@
-"""An estimator made of a released density."""
+"""Released densities: nonnegative, of integral one, and easy to draw from."""
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
+from skdp.core.checks import check_count
 from skdp.core.types import Container, Seed
-from skdp.functions.bernstein import BernsteinTransformer
-from skdp.functions.bernstein_density import BernsteinDensity
+from skdp.functions.bernstein import BernsteinTransformer, as_coefficients
+from skdp.functions.bernstein_basis import (
+    MAX_BASIS,
+    MAX_DEGREE,
+    as_tensor,
+    elevation_matrix,
+    multiply_axes,
+)
 from skdp.functions.released import ReleasedFunction
 
 LEAST_MASS, MOST_MASS = 0.6, 2.0
 """A density with less or more on its box is no longer that of the records.
 
-Of kernels much wider than the records, and at an end of the box as amounts are, a half is on it.
+With kernels much wider than the records, at an end of the box as for amounts, half is on the box.
 """
 
 
 class ReleasedDensity(ReleasedFunction):
-    """A released density: never negative, of integral one over its box.
+    """A released density: a mixture of products of beta densities on a box.
 
-    The methods are those of scikit-learn's KernelDensity.
+    A Bernstein polynomial, divided by its integral, is a product of beta densities. A function with
+    nonnegative coefficients is therefore never negative, and its integral is known in any
+    dimension. The methods are those of scikit-learn's KernelDensity.
 
     Parameters
     ----------
-    density : BernsteinDensity
-        The density.
+    transformer : BernsteinTransformer
+        The basis, fitted.
+    coefficients : array-like of shape (n_basis,)
+        Nonnegative and not all zero. They are divided by the integral of their function.
+
+    Attributes
+    ----------
+    mass : float
+        The integral by which they were divided; 0 where no coefficient was positive and the uniform
+        density was taken.
+
+    Raises
+    ------
+    ValueError
+        If a coefficient is negative or not finite, all are zero, or their number is wrong.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import BernsteinDensity, BernsteinTransformer, ReleasedDensity
-    >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
-    >>> released = ReleasedDensity(BernsteinDensity(bernstein, np.array([0.0, 1.0, 0.0])))
-    >>> np.exp(released.score_samples([[0.5], [0.9]])).round(2)
-    array([1.5 , 0.54])
+    >>> from skdp import BernsteinTransformer, ReleasedDensity
+    >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 4)).fit(np.zeros((1, 1)))
+    >>> released = ReleasedDensity.from_coefficients(bernstein, [-0.3, 1.0, 0.2])
+    >>> released.evaluate([[0.0], [2.0], [4.0]]).round(4)
+    array([0.    , 0.3571, 0.15  ])
     >>> released.sample(2, random_state=0).shape
     (2, 1)
     """
 
-    def __init__(self, density: BernsteinDensity):
-        self.density = density
+    coefficients: NDArray[np.float64]
 
-    @property  # a parameter of the others, which follows from the density here
-    def transformer(self) -> BernsteinTransformer:  # type: ignore[override]  # hence
-        """The basis."""
-        return self.density.transformer
+    def __init__(self, transformer: BernsteinTransformer, coefficients: ArrayLike):
+        check_is_fitted(transformer)
+        weights = as_tensor(
+            coefficients, "coefficients", transformer.degree, transformer.n_features_in_
+        )
+        if weights.shape[-1] != 1 or weights.min() < 0 or not weights.any():
+            raise ValueError(
+                "ReleasedDensity needs one function whose coefficients are nonnegative and not "
+                "all zero. Make it with ReleasedDensity.from_coefficients."
+            )
+        largest = weights.max()
+        scaled = weights.ravel() / largest
+        integral = transformer.integral(scaled)
+        super().__init__(transformer, scaled / integral)
+        self.mass = float(largest * integral)
 
-    def evaluate(self, X: ArrayLike) -> NDArray[np.float64]:
-        return self.density.evaluate(X)
+    @classmethod
+    def from_coefficients(
+        cls, transformer: BernsteinTransformer, coefficients: ArrayLike, degree: int | None = None
+    ) -> Self:
+        """Make a density of a function that may be negative in places.
+
+        The function is written in the basis of a higher degree, which does not change it; negative
+        coefficients are then set to zero. The higher the degree, the closer the result is to
+        ``max(function, 0)`` over its integral. All of this is post-processing.
+
+        Parameters
+        ----------
+        transformer : BernsteinTransformer
+            The basis, fitted.
+        coefficients : array-like of shape (n_coefficients,)
+            As returned by its ``coefficients``.
+        degree : int or None, default=None
+            Degree of the density, at least that of the coefficients. None takes four times that
+            of the transformer or, if more, twice that of the coefficients; less where 10 million
+            basis functions do not allow it.
+
+        Returns
+        -------
+        ReleasedDensity
+            The density; the uniform one if no coefficient was positive.
+
+        Raises
+        ------
+        ValueError
+            If the degree is lower than that of the coefficients, or these do not fit.
+        """
+        tensor = as_coefficients(coefficients, transformer)
+        if tensor.shape[-1] != 1:
+            raise ValueError(
+                f"A density needs the coefficients of one function. Got {tensor.shape[-1]}."
+            )
+        tensor = tensor[..., 0]
+        own = len(tensor) - 1
+        if degree is None:
+            affordable = int(round(MAX_BASIS ** (1 / tensor.ndim), 6)) - 1
+            wanted = max(4 * transformer.degree, 2 * own)
+            degree = max(own, min(wanted, affordable, MAX_DEGREE))
+        owner = "ReleasedDensity.from_coefficients"
+        check_count("degree", degree, owner, at_least=own, at_most=MAX_DEGREE)
+        fine = BernsteinTransformer(
+            degree, 1, feature_range=transformer.feature_range_, clip=transformer.clip
+        )
+        fine.fit(transformer.feature_range_.T)
+        if hasattr(transformer, "feature_names_in_"):
+            fine.feature_names_in_ = transformer.feature_names_in_
+        factors = [elevation_matrix(own, degree)] * tensor.ndim
+        weights = np.maximum(multiply_axes(factors, tensor), 0).ravel()
+        if weights.any():
+            return cls(fine, weights)
+        uniform = cls(fine, np.ones_like(weights))
+        uniform.mass = 0.0
+        return uniform
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """Evaluate the logarithm of the density.
@@ -98,14 +189,21 @@ class ReleasedDensity(ReleasedFunction):
         ndarray of shape (n_samples, n_features)
             Points of the box.
         """
-        return self.density.sample(n_samples, random_state)
+        rng = check_random_state(random_state)
+        degree, box = self.transformer.degree, self.transformer.feature_range_
+        weights = self.coefficients / self.coefficients.sum()
+        drawn = rng.choice(len(weights), size=n_samples, p=weights)
+        q = np.stack(np.unravel_index(drawn, (degree + 1,) * len(box)), axis=-1)
+        U = rng.beta(q + 1, degree - q + 1)
+        low, high = box.T
+        return np.clip(low * (1 - U) + high * U, low, high)
 
 
 def remark_on_density(released: ReleasedDensity) -> str:
-    """Say what became of the numbers that a density was made of."""
-    if not released.density.mass:
+    """Say by what a density was divided, and that its narrow peaks are flattened."""
+    if not released.mass:
         return "The function of these numbers is nowhere above 0, so that the density is uniform."
-    mass = f"{released.density.mass:.3g}"
+    mass = f"{released.mass:.3g}"
     if mass == "1":
         return "The density that is made of these numbers flattens narrow peaks."
     return (
@@ -116,7 +214,7 @@ def remark_on_density(released: ReleasedDensity) -> str:
 
 def misplaced(released: object) -> str:
     """Say that much of a density is outside of its box, or that it is far above 1, if so."""
-    mass = released.density.mass if isinstance(released, ReleasedDensity) else 1.0
+    mass = released.mass if isinstance(released, ReleasedDensity) else 1.0
     if LEAST_MASS <= mass <= MOST_MASS:
         return ""
     became = "was divided by it" if mass else "is uniform now"
@@ -125,5 +223,5 @@ def misplaced(released: object) -> str:
     return (
         f"The released density had an integral of {mass:.2g} on its box, and {became}: {outside}"
         "the kernels are narrower than the steps of the lattice, or the noise is as large as the "
-        "density. Have box and bandwidth the units that they should?"
+        "density. Check that the box and the bandwidth have the units of the records."
     )

@@ -64,29 +64,14 @@ from skdp.estimators.catalog.repairs import (
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.parameters import ParameterTarget
-from skdp.estimators.substitutes import (
-    DiscriminantProjection,
-    StandardizedPowerTransformer,
-)
+from skdp.estimators.substitutes import DiscriminantProjection, StandardizedPowerTransformer
+from tests.estimator_cases import METHODS, QUIET
+from tests.estimator_cases import outputs as outputs_of_methods
 
 pytestmark = [
-    pytest.mark.usefixtures("one_thread"),
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),  # of tiny data
-    pytest.mark.filterwarnings("ignore::FutureWarning"),  # of what is about to go
-    pytest.mark.filterwarnings("ignore::UserWarning:sklearn"),  # of tiny data
-    pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),  # of constant columns
+    *QUIET,
     pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning"),  # of equal columns
 ]
-
-METHODS = (
-    "predict",
-    "predict_proba",
-    "decision_function",
-    "transform",
-    "inverse_transform",
-    "score_samples",
-    "mahalanobis",
-)
 
 
 def units(X):
@@ -196,15 +181,12 @@ def records(estimator, change, seed):
 
 
 def outputs(fitted, unserved, X):
-    """Return what each method gives, by name."""
-    found = {}
-    names = ("transform",) if isinstance(fitted, DiscriminantProjection) else METHODS
-    for name in names:
-        is_label = name == "predict" and not is_regressor(fitted)
-        if hasattr(fitted, name) and name not in unserved and not is_label:
-            given = fitted.transform(X) if name == "inverse_transform" else X
-            found[name] = np.asarray(getattr(fitted, name)(given))
-    return found
+    """Return what each method gives, by name, but for labels."""
+    if isinstance(fitted, DiscriminantProjection):
+        unserved = {*METHODS} - {"transform"}
+    elif not is_regressor(fitted):
+        unserved = {*unserved, "predict"}
+    return outputs_of_methods(fitted, unserved, X)
 
 
 def distance(output, expected, aligned):

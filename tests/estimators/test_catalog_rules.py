@@ -176,7 +176,7 @@ def test_methods_that_need_more_than_is_released_are_not_there(estimator, missin
                 assert not hasattr(candidate, method)
                 with pytest.raises(AttributeError) as caught:
                     getattr(candidate, method)
-                assert "has no attribute" in str(caught.value)
+                assert "needs more than release='auto'" in str(caught.value.__cause__)
     if names is not None:
         names += ["noise_variance_"] * isinstance(estimator, PCA)
         model = private(estimator, classes=classes, release=names).fit(X, target)
@@ -467,12 +467,7 @@ def test_entries_can_be_sent_to_workers():
 
 
 # Classes that others derive from, or are made of.
-DERIVED_FROM = {
-    "LinearDiscriminantAnalysis": 2,
-    "Nystroem": 2,
-    "PowerTransformer": 2,
-    "StandardScaler": 2,
-}
+DERIVED_FROM = {"LinearDiscriminantAnalysis": 2, "PowerTransformer": 2, "StandardScaler": 2}
 
 
 @functools.cache
@@ -486,7 +481,10 @@ def named_in(source):
     for node in ast.walk(ast.parse(source)):
         words = []
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            words = [word.rpartition(".")[2] for word in node.value.split()]
+            words = node.value.split()
+            if len(words) > 1 and words[0].startswith("sklearn."):
+                del words[0]  # the module of the others
+            words = [word.rpartition(".")[2] for word in words]
         elif isinstance(node, ast.ImportFrom):
             words = [alias.name for alias in node.names if alias.name in known]
         if words and known.issuperset(words):
@@ -502,7 +500,7 @@ def test_every_class_is_named_in_one_place():
 
 
 def test_a_second_place_is_found():
-    lines = ('A = "sklearn.svm.SVC"', "named('sklearn.svm', 'SVC SVR')", "case = {'SVC': 1}")
+    lines = ('A = "sklearn.svm.SVC"', "{'sklearn.svm SVC SVR': 1}", "case = {'SVC': 1}")
     assert Counter(name for line in lines for name in named_in(line)) == {"SVC": 3, "SVR": 1}
     assert list(named_in("from sklearn.svm import SVC")) == ["SVC"]
     assert list(named_in('"Use SVC"')) == []

@@ -6,7 +6,6 @@ the private fit does, on records that neither has seen, and at much noise it sti
 
 import numpy as np
 import pytest
-from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (imported for its effect)
 from sklearn.model_selection import ParameterSampler
@@ -18,14 +17,9 @@ from skdp.estimators.catalog.table import released_classes
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.parameters import ParameterTarget
+from tests.estimator_cases import QUIET, assert_same_up_to_order, outputs
 
-pytestmark = [
-    pytest.mark.usefixtures("one_thread"),
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),  # of tiny data
-    pytest.mark.filterwarnings("ignore::FutureWarning"),  # of what is about to go
-    pytest.mark.filterwarnings("ignore::UserWarning:sklearn"),  # of tiny data
-    pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),  # of constant columns
-]
+pytestmark = QUIET
 
 N_DRAWN = 4
 PRIORS = [None, [0.5, 0.3, 0.2]]
@@ -188,15 +182,6 @@ GRIDS = [
     *((kind, *case) for kind, cases in (("codes", CODES), ("gaps", GAPS)) for case in cases),
 ]
 KINDS = dict(all_estimators())
-METHODS = (
-    "predict",
-    "predict_proba",
-    "decision_function",
-    "transform",
-    "inverse_transform",
-    "score_samples",
-    "mahalanobis",
-)
 
 
 def records(kind, estimator, seed):
@@ -217,34 +202,6 @@ def records(kind, estimator, seed):
         y = np.exp(np.nan_to_num(X) @ [0.1, -0.2, 0.1] + rng.normal(scale=0.1, size=50))
         return X, np.column_stack([y, rng.normal(size=50)]) if name == "CCA" else y
     return (X,)
-
-
-def outputs(fitted, unserved, X):
-    """Return what each method gives, by name."""
-    found = {}
-    for name in METHODS:
-        if hasattr(fitted, name) and name not in unserved:
-            given = fitted.transform(X) if name == "inverse_transform" else X
-            value = getattr(fitted, name)(given)
-            found[name] = value.toarray() if hasattr(value, "toarray") else np.asarray(value)
-    return found
-
-
-def assert_same(output, expected, *, up_to_order):
-    if not up_to_order:
-        np.testing.assert_allclose(output, expected, rtol=1e-6, atol=1e-6)
-    elif output.ndim == 1 and output.dtype.kind == "i":  # names of clusters
-        pairs = {*zip(output.tolist(), expected.tolist(), strict=True)}
-        assert len(pairs) == len({*output}) == len({*expected})
-    elif output.ndim == 1:
-        np.testing.assert_allclose(output, expected, rtol=1e-6, atol=1e-6)
-    else:
-        sums, differences = (
-            np.abs(output.T[:, None] + sign * expected.T[None]).max(axis=2) for sign in (1, -1)
-        )
-        distances = np.minimum(sums, differences)
-        matched = distances[linear_sum_assignment(distances)]
-        assert matched.max() < 1e-6 * (1 + np.abs(expected).max())
 
 
 def drawn(grid, seed):
@@ -271,8 +228,10 @@ def test_released_attributes_determine_the_output(kind, name, grid):
         released = outputs(target.restore(vector), entry.unserved, new[0])
         assert released.keys() == expected.keys() != set()
         for method, value in released.items():
-            up_to_order = entry.depends_on_public_fit and method != "inverse_transform"
-            assert_same(value, expected[method], up_to_order=up_to_order)
+            if entry.depends_on_public_fit and method != "inverse_transform":
+                assert_same_up_to_order(value, expected[method])
+            else:
+                np.testing.assert_allclose(value, expected[method], rtol=1e-6, atol=1e-6)
         noise = np.random.default_rng(number).laplace(scale=2.0, size=vector.shape)
         noisy = outputs(target.restore(vector + noise), entry.unserved, new[0])
         for method, value in noisy.items():

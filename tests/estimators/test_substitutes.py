@@ -23,11 +23,7 @@ from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.members import configured_members
 from skdp.estimators.parameters import ParameterTarget
-from skdp.estimators.substitutes import (
-    DiscriminantProjection,
-    PublicNystroem,
-    StandardizedPowerTransformer,
-)
+from skdp.estimators.substitutes import DiscriminantProjection, StandardizedPowerTransformer
 
 
 def records(seed, n_records=60):
@@ -66,7 +62,6 @@ PAIRS = [
         DiscriminantProjection(solver="eigen", shrinkage=0.2, n_components=1),
         LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.2, n_components=1),
     ),
-    (PublicNystroem(n_components=5, random_state=0), Nystroem(n_components=5, random_state=0)),
 ]
 
 

@@ -298,23 +298,22 @@ def test_missing_values_are_routed_by_the_public_tree(kind, imputed):
     )
     tree = kind(max_depth=3, random_state=0, **size)
     options = {} if is_classifier else {"release": LeafTarget(RANGE)}
-    for public, private in ((public_gaps, gaps), (public_gaps, X)):
-        responses = (y_public, y) if is_classifier else (PUBLIC_RESPONSE, RESPONSE)
-        model = PrivateEstimator(
-            make_pipeline(SimpleImputer(), tree) if imputed else tree,
-            mechanism=LaplaceMechanism(1e9, basis="identity"),
-            sensitivity=SensitivitySampler(
-                PublicDataOracle(public, responses[0]), gamma=0.25, n_pairs=3, random_state=0
-            ),
-            random_state=0,
-            **options,
-        ).fit(private, responses[1])
-        assert model.sensitivity_.failures == {}
-        target = model.plan_.target
-        exact = target.restore(target(private, responses[1], seed=0))
-        method = "predict_proba" if is_classifier else "predict"
-        values, expected = (getattr(each, method)(gaps) for each in (model, exact))
-        np.testing.assert_allclose(values, expected, atol=1e-3)
+    responses = (y_public, y) if is_classifier else (PUBLIC_RESPONSE, RESPONSE)
+    model = PrivateEstimator(
+        make_pipeline(SimpleImputer(), tree) if imputed else tree,
+        mechanism=LaplaceMechanism(1e9, basis="identity"),
+        sensitivity=SensitivitySampler(
+            PublicDataOracle(public_gaps, responses[0]), gamma=0.25, n_pairs=3, random_state=0
+        ),
+        random_state=0,
+        **options,
+    ).fit(gaps, responses[1])
+    assert model.sensitivity_.failures == {}
+    target = model.plan_.target
+    exact = target.restore(target(gaps, responses[1], seed=0))
+    method = "predict_proba" if is_classifier else "predict"
+    values, expected = (getattr(each, method)(gaps) for each in (model, exact))
+    np.testing.assert_allclose(values, expected, atol=1e-3)
 
 
 def test_trees_that_differ_in_where_gaps_go_are_told_apart():

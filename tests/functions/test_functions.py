@@ -18,7 +18,6 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import (
-    BernsteinDensity,
     BernsteinTarget,
     BernsteinTransformer,
     ExponentialMechanism,
@@ -108,7 +107,7 @@ def test_infinite_epsilon_gives_the_bernstein_approximation(estimator, dataset, 
 def test_infinite_epsilon_gives_the_approximate_density():
     """Order 1 keeps values above zero above zero: the function over its integral.
 
-    Order 3 does not, and is then repaired as a BernsteinDensity is.
+    Order 3 does not, and is then repaired as a ReleasedDensity is.
     """
     points = np.linspace(0, 1, 30)[:, None]
     kernel_density = clone(KDE).fit(UNIT)
@@ -127,7 +126,7 @@ def test_infinite_epsilon_gives_the_approximate_density():
         KDE, (UNIT,), None, release=BernsteinTransformer(10, 3, feature_range=(0, 1))
     )
     coefficients = fitted(10, 3).coefficients(exact(fitted(10).lattice_))
-    density = BernsteinDensity.from_coefficients(fitted(10, 3), coefficients)
+    density = ReleasedDensity.from_coefficients(fitted(10, 3), coefficients)
     assert fitted(10, 3).evaluate(coefficients, points).min() < 0
     np.testing.assert_allclose(
         np.exp(released.score_samples(points)), density.evaluate(points), rtol=1e-12
@@ -173,62 +172,6 @@ def test_method_may_be_chosen():
     expected = approximate(public_fit.predict_proba, 6, 1, MOON_BOX, POINTS)
     np.testing.assert_allclose(model.predict_proba(POINTS), expected, atol=1e-9)
     assert private(logistic, (MOONS, MOON_LABELS), MOON_BOX).estimator_.method != target.method
-
-
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 10.0])
-@pytest.mark.parametrize("n_features", [1, 2])
-def test_released_density_is_a_density(epsilon, n_features):
-    """Integral one within 1e-6 by Gauss-Legendre quadrature, exact for polynomials, never below 0.
-
-    Degree 4 * 8 in each variable: 32 nodes integrate it exactly.
-    """
-    X = np.random.default_rng(0).beta(2, 4, size=(60, n_features)) * 5
-    box = [(0.0, 5.0)] * n_features
-    model = private(
-        KernelDensity(bandwidth=0.5),
-        (X,),
-        None,
-        mechanism=LaplaceMechanism(epsilon, basis="identity"),
-        release=BernsteinTransformer(8, 3, feature_range=box),
-    )
-    nodes, weights = np.polynomial.legendre.leggauss(32)
-    mesh = np.stack(np.meshgrid(*[2.5 * (nodes + 1)] * n_features), -1).reshape(-1, n_features)
-    weight = weights if n_features == 1 else np.outer(weights, weights).ravel()
-    density = np.exp(model.score_samples(mesh))
-    assert density.min() >= 0
-    assert abs(2.5**n_features * weight @ density - 1) < 1e-6
-    assert model.score(mesh) == pytest.approx(np.sum(model.score_samples(mesh)))
-
-
-def kolmogorov_smirnov(model, seed):
-    """Test 4,000 records against the distribution function, integrated on 2,001 points."""
-    grid = np.linspace(0, 1, 2001)
-    middle = (grid[1:] + grid[:-1]) / 2
-    cdf = np.concatenate([[0], np.cumsum(np.exp(model.score_samples(middle[:, None]))) / 2000])
-    drawn = model.sample(4000, random_state=seed)[:, 0]
-    return stats.kstest(drawn, lambda x: np.interp(x, grid, cdf)).pvalue
-
-
-def test_sample_agrees_with_the_density():
-    """Three Kolmogorov-Smirnov tests at level 1e-5: false positives below 3e-5.
-
-    Power: records of another release at the same epsilon are refused, each time.
-    """
-    noisy = [
-        private(
-            KDE,
-            (UNIT,),
-            None,
-            mechanism=LaplaceMechanism(0.2, basis="identity"),
-            release=BernsteinTransformer(10, 3, feature_range=(0, 1)),
-            random_state=seed,
-        )
-        for seed in range(3)
-    ]
-    assert min(kolmogorov_smirnov(model, seed=1) for model in noisy) > 1e-5
-    for model, other in zip(noisy, [*noisy[1:], noisy[0]], strict=True):
-        model.sample = other.sample
-        assert kolmogorov_smirnov(model, seed=1) < 1e-5
 
 
 def mixture(size, rng):
@@ -384,7 +327,7 @@ def test_known_sensitivity_and_parameters_of_the_transformer():
     )
     model.set_params(release__degree=4).fit(UNIT)
     assert model.guarantee_.gamma == 0
-    assert model.estimator_.density.transformer.degree == 16
+    assert model.estimator_.transformer.degree == 16
     assert not hasattr(model.release, "n_basis_")
 
 

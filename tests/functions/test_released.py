@@ -12,7 +12,6 @@ from sklearn.inspection import DecisionBoundaryDisplay
 
 from skdp import BernsteinTransformer, ReleasedClassifier, ReleasedDensity, ReleasedRegressor
 from skdp.core.simplex import project_to_simplex
-from skdp.functions.bernstein_density import BernsteinDensity
 
 SQUARE = BernsteinTransformer(3, feature_range=(0, 1)).fit(np.zeros((1, 2)))
 COEFFICIENTS = np.random.default_rng(0).normal(size=(16, 3))
@@ -67,7 +66,7 @@ def test_outside_of_the_box():
 
 
 def test_pickle_keeps_the_function():
-    density = ReleasedDensity(BernsteinDensity(SQUARE, np.abs(COEFFICIENTS[:, 0])))
+    density = ReleasedDensity(SQUARE, np.abs(COEFFICIENTS[:, 0]))
     for released in (density, ReleasedRegressor(SQUARE, COEFFICIENTS)):
         copy = pickle.loads(pickle.dumps(released))
         np.testing.assert_array_equal(copy.evaluate(POINTS), released.evaluate(POINTS))
@@ -80,7 +79,7 @@ def test_a_function_has_no_value_at_a_missing_number():
 
 def test_zero_density_has_log_density_minus_infinity():
     interval = BernsteinTransformer(2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
-    density = ReleasedDensity(BernsteinDensity(interval, np.array([0.0, 1.0, 0.0])))
+    density = ReleasedDensity(interval, np.array([0.0, 1.0, 0.0]))
     assert density.score_samples([[0.0]])[0] == -np.inf
     assert density.score([[0.5]]) == pytest.approx(np.log(1.5))
     assert density.n_features_in_ == 1

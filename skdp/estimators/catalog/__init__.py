@@ -19,57 +19,33 @@ from skdp.estimators.catalog import (
     compositions,
     decomposition,
     density,
-    ensembles,
     linear,
     preprocessing,
     probabilistic,
     refused,
 )
-from skdp.estimators.catalog.entry import Entry
+from skdp.estimators.catalog.entry import Entry, Traits, by_class, name_if
 from skdp.estimators.packing import is_float, shapes_of
-
-__all__ = [
-    "CATALOG",
-    "RECORD_ATTRIBUTES",
-    "check_releasable",
-    "entry_of",
-    "is_stateless",
-    "lookup",
-    "register",
-    "released_entry",
-    "substitute_of",
-    "traits_of",
-]
 
 # Attributes that describe the records of a fit and not the fitted function. In the public fit they
 # describe records of the oracle, and say nothing about the released estimator.
-RECORD_ATTRIBUTES = frozenset(
-    {
-        "dual_gap_",
-        "inertia_",
-        "labels_",
-        "loss_curve_",
-        "n_iter_",
-        "n_samples_seen_",
-        "rank_",
-        "singular_",
-        "support_",
-        "support_vectors_",
-        "t_",
-    }
+_OF_RECORDS = (
+    "dual_gap_ inertia_ labels_ loss_curve_ n_iter_ n_samples_seen_ rank_ singular_ support_ "
+    "support_vectors_ t_"
 )
+RECORD_ATTRIBUTES = frozenset(_OF_RECORDS.split())
 
-_ENTRIES: dict[str, Entry] = {
-    **linear.ENTRIES,
-    **probabilistic.ENTRIES,
-    **decomposition.ENTRIES,
-    **density.ENTRIES,
-    **preprocessing.ENTRIES,
-    **calibrators.ENTRIES,
-    **compositions.ENTRIES,
-    **ensembles.ENTRIES,
-    **refused.ENTRIES,
-}
+_KINDS = (
+    linear,
+    probabilistic,
+    decomposition,
+    density,
+    preprocessing,
+    calibrators,
+    compositions,
+    refused,
+)
+_ENTRIES = {name: e for kind in _KINDS for name, e in by_class(kind.ENTRIES).items()}
 CATALOG = ClassTable(_ENTRIES)
 _SUBSTITUTES = "skdp.estimators.substitutes"
 _UNKNOWN = Entry()
@@ -80,12 +56,8 @@ def entry_of(estimator: Estimator) -> Entry:
     return CATALOG.get(type(estimator), _UNKNOWN)
 
 
-def traits_of(estimator: Estimator) -> Entry:
-    """Return the entry of the nearest class of scikit-learn that an estimator is an instance of.
-
-    The entry says how the estimator treats records and members. It does not say what to release,
-    since a subclass may hold more than its base class. It is empty where there is no such class.
-    """
+def traits_of(estimator: Estimator) -> Traits:
+    """Return the entry of the nearest known base class: how records and members are treated."""
     return CATALOG.inherited(type(estimator), _UNKNOWN)
 
 
@@ -97,13 +69,13 @@ def released_entry(estimator: Estimator, path: Sequence[str] = ()) -> Entry | No
     entry = CATALOG.get(kind)
     if kind.__module__ == _SUBSTITUTES:
         is_projection = kind.__name__ == "DiscriminantProjection"
-        entry = linear.PROJECTION if is_projection else traits_of(estimator)
+        entry = linear.PROJECTION if is_projection else CATALOG.inherited(kind, _UNKNOWN)
     return None if entry is None or entry.attributes is None else entry
 
 
 def is_stateless(estimator: Estimator) -> bool:
-    """Return whether fitting changes nothing: the catalog tells, or a tag of scikit-learn."""
-    if estimator is None or isinstance(estimator, str):
+    """Return whether fitting changes nothing, by the catalog or a tag of scikit-learn."""
+    if compositions.is_placeholder(estimator):
         return True
     entry = entry_of(estimator)
     # A Gaussian process can predict from its prior, so it claims to need no fit, but it does learn.
@@ -113,9 +85,11 @@ def is_stateless(estimator: Estimator) -> bool:
 
 def substitute_of(estimator: Estimator, transforms: bool) -> type | None:
     """Return the class that takes the place of an estimator, None if there is none."""
-    rule = entry_of(estimator).substitute
-    name = None if rule is None else rule(estimator, transforms)
-    return None if name is None else getattr(importlib.import_module(_SUBSTITUTES), name)
+    entry = entry_of(estimator)
+    name = name_if(entry.substitute, estimator)
+    if not name or ("transform" in entry.unserved and not transforms):
+        return None
+    return getattr(importlib.import_module(_SUBSTITUTES), name)
 
 
 def check_releasable(estimator: Estimator) -> None:
@@ -200,13 +174,16 @@ def register(
         )
     if not callable(attributes):
         attributes = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-    CATALOG.added[kind] = Entry(attributes, finish, align, learns_nothing=attributes == ())
+    CATALOG.added[kind] = Entry(
+        learns_nothing=attributes == (), attributes=attributes, finish=finish, align=align
+    )
 
 
 def _unknown(estimator: Estimator, path: Sequence[str]) -> str:
+    """Say what a class that is not known has, and how it could be released."""
     kind = type(estimator)
-    arrays = {
-        name: value
+    shapes = {
+        name: shapes_of(value)
         for name, value in vars(estimator).items()
         if name.endswith("_") and not name.startswith("_") and is_float(value)
     }
@@ -214,20 +191,15 @@ def _unknown(estimator: Estimator, path: Sequence[str]) -> str:
         "The 'release' parameter of PrivateEstimator is 'auto', which does not know "
         f"{kind.__module__.partition('.')[0]}.{kind.__name__} (see skdp.supported_estimators)."
     )
-    if not arrays:
+    if not shapes:
         return (
             f"{start} Its fit leaves no floats that could be released: if it learns nothing, call "
             f"skdp.register({kind.__name__}, []) once, with up to 3 features release the function "
             "through BernsteinTransformer, or use an estimator that is supported."
         )
-    shown = ", ".join(f"{name} of shape {_shape(value)}" for name, value in arrays.items())
-    names = ["__".join((*path, name)) for name in arrays]
+    found = [f"{name} of shape {[*each] if each[1:] else each[0]}" for name, each in shapes.items()]
     return (
-        f"{start} Its fitted floats are {shown}. Keep those that determine its output and write "
-        f"release={names}, or once for all: skdp.register({kind.__name__}, {list(arrays)})."
+        f"{start} Its fitted floats are {', '.join(found)}. Keep those that determine its output "
+        f"and write release={['__'.join((*path, name)) for name in shapes]}, or once for all: "
+        f"skdp.register({kind.__name__}, {list(shapes)})."
     )
-
-
-def _shape(value: object) -> str:
-    shapes = shapes_of(value)
-    return str(shapes[0]) if len(shapes) == 1 else str(list(shapes))

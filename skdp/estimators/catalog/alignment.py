@@ -14,10 +14,10 @@ from skdp.core.types import Estimator, Values
 
 @dataclass(frozen=True)
 class SignedRows:
-    """Order the rows of components and give them the signs of the public fit's.
+    """Give the rows of components the order and the signs of the public fit.
 
-    Rows are matched by the absolute cosine, with the Hungarian method. The entries of the `others`
-    move with them; those of `flipped`, which are numbers, change their signs too.
+    Rows are matched by the absolute cosine. The `others` move with the rows; the numbers
+    of `flipped` change their signs too.
     """
 
     reference: str
@@ -38,10 +38,9 @@ class SignedRows:
 
 @dataclass(frozen=True)
 class NearestRows:
-    """Order rows by the nearest rows of the public fit.
+    """Give rows the order of the nearest rows of the public fit, of unit length if `unit`.
 
-    Rows are matched by Euclidean distance, of the rows scaled to unit length if `unit`, with the
-    Hungarian method. The entries of the `others` move with them.
+    The `others` move with the rows.
     """
 
     reference: str

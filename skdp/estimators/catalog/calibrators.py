@@ -38,11 +38,7 @@ def _finish_isotonic_probabilities(released: Estimator, public_fit: Estimator) -
 
 
 _isotonic = Entry(
-    ("y_thresholds_",),
-    _finish_isotonic,
-    read=_read_isotonic,
-    anchored=True,
-    numbers=str(N_KNOTS),
+    ("y_thresholds_",), _finish_isotonic, read=_read_isotonic, anchored=True, numbers=str(N_KNOTS)
 )
 ENTRIES: dict[str, Entry] = {"sklearn.isotonic.IsotonicRegression": _isotonic}
 

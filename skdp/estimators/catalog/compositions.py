@@ -1,10 +1,10 @@
-"""Estimators made of estimators, which are released member by member, and what stays as it is."""
+"""Compositions, released member by member, trees, released by leaves, and what learns nothing."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from skdp.core.classes import isinstance_by_name, named
+from skdp.core.classes import isinstance_by_name
 from skdp.core.types import Estimator
 from skdp.estimators.catalog.entry import Entry, Members
 
@@ -12,6 +12,11 @@ PIPELINE = "sklearn.pipeline.Pipeline"
 FROZEN = "sklearn.frozen.FrozenEstimator"
 CHAIN = "sklearn.multioutput.ClassifierChain"
 TRANSFORMED_TARGET = "sklearn.compose.TransformedTargetRegressor"
+
+
+def is_placeholder(estimator: Estimator) -> bool:
+    """Return whether None or a word, such as "passthrough", stands in the place of an estimator."""
+    return estimator is None or isinstance(estimator, str)
 
 
 def is_pipeline(estimator: Estimator) -> bool:
@@ -68,18 +73,13 @@ def _all_transform(owner: Estimator, name: str, owner_transforms: bool) -> bool:
     return True
 
 
-_bagging = Entry(
-    members=_listed,
-    structure=lambda fitted: fitted.estimators_features_,
-    seeded_structure=True,
-    bags=True,
-)
+def _columns_of_members(fitted: Estimator) -> list:
+    return [np.atleast_1d(columns) for _, _, columns in fitted.transformers_]
+
+
 _chain = Entry(
     members=_listed, structure=lambda fitted: fitted.order_, seeded_structure=True, folds=False
 )
-_list = Entry(members=_listed)
-_stacking = Entry(members=_stacked, passes_weights=True)
-_voting = Entry(members=_named, passes_weights=True)
 
 ENTRIES: dict[str, Entry] = {
     PIPELINE: Entry(
@@ -94,7 +94,7 @@ ENTRIES: dict[str, Entry] = {
     ),
     "sklearn.compose.ColumnTransformer": Entry(
         members=_fitted_to_columns,
-        structure=lambda fitted: [list(np.atleast_1d(each)) for _, _, each in fitted.transformers_],
+        structure=_columns_of_members,
         steps=_steps_of_columns,
         takes_if=any,
         transforms=_all_transform,
@@ -110,21 +110,28 @@ ENTRIES: dict[str, Entry] = {
         members=lambda fitted: [("estimator", fitted.estimator_)]
     ),
     "sklearn.calibration.CalibratedClassifierCV": Entry(members=_calibrated),
-    **dict.fromkeys(named("sklearn.ensemble", "BaggingClassifier BaggingRegressor"), _bagging),
-    **dict.fromkeys(named("sklearn.ensemble", "StackingClassifier StackingRegressor"), _stacking),
-    **dict.fromkeys(named("sklearn.ensemble", "VotingClassifier VotingRegressor"), _voting),
-    **dict.fromkeys(named("sklearn.multiclass", "OneVsOneClassifier OneVsRestClassifier"), _list),
+    "sklearn.ensemble BaggingClassifier BaggingRegressor": Entry(
+        members=_listed,
+        structure=lambda fitted: fitted.estimators_features_,
+        seeded_structure=True,
+        bags=True,
+    ),
+    "sklearn.ensemble StackingClassifier StackingRegressor": Entry(
+        members=_stacked, passes_weights=True
+    ),
+    "sklearn.ensemble VotingClassifier VotingRegressor": Entry(members=_named, passes_weights=True),
+    "sklearn.multiclass OneVsOneClassifier OneVsRestClassifier": Entry(members=_listed),
     "sklearn.multiclass.OutputCodeClassifier": Entry(
         members=_listed, structure=lambda fitted: fitted.code_book_, seeded_structure=True
     ),
-    **dict.fromkeys(
-        named("sklearn.multioutput", "MultiOutputClassifier MultiOutputRegressor"), _list
-    ),
-    **dict.fromkeys((CHAIN, "sklearn.multioutput.RegressorChain"), _chain),
+    "sklearn.multioutput MultiOutputClassifier MultiOutputRegressor": Entry(members=_listed),
+    CHAIN: _chain,
+    "sklearn.multioutput.RegressorChain": _chain,
     FROZEN: Entry(uses_response=False, learns_nothing=True),
-    **dict.fromkeys(
-        named("sklearn.feature_extraction", "FeatureHasher")
-        + named("sklearn.feature_extraction.text", "HashingVectorizer"),
-        Entry(learns_nothing=True),
-    ),
+    "sklearn.feature_extraction.FeatureHasher": Entry(learns_nothing=True),
+    "sklearn.feature_extraction.text.HashingVectorizer": Entry(learns_nothing=True),
+    "sklearn.tree DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier "
+    "ExtraTreeRegressor": Entry(tree=True),
+    "sklearn.ensemble ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier "
+    "RandomForestRegressor": Entry(tree=True),
 }

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgWarning, inv, pinv
 from scipy.special import psi
 
-from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.alignment import NearestRows, SignedRows, scaled_as_public_fit
 from skdp.estimators.catalog.entry import Entry
@@ -22,15 +21,8 @@ SMALLEST_WEIGHT = 1e-3
 ROUNDING = float(np.finfo(np.float64).eps)
 
 
-def _pca(fitted: Estimator) -> tuple[str, ...]:
-    return ("mean_", "components_") + ("explained_variance_",) * bool(fitted.whiten)
-
-
 def _finish_pca(released: Estimator, public_fit: Estimator) -> None:
-    """Make the components orthonormal; a negative variance becomes the public fit's.
-
-    With all variances the covariance is known too; without them it cannot be computed.
-    """
+    """Make the components orthonormal; a negative variance becomes the public fit's."""
     released.components_ = orthonormal(released.components_)
     if released.whiten:
         released.explained_variance_ = nonnegative(
@@ -48,11 +40,7 @@ def _finish_truncated_svd(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _finish_factor_analysis(released: Estimator, public_fit: Estimator) -> None:
-    """Replace noise variances that are not positive by those of the public fit.
-
-    Where noise made one factor so strong that rounding hides another one, raise the noise variances
-    to the rounding error of the variance that the factors explain.
-    """
+    """Make the noise variances positive, and large enough beside the factors to be inverted."""
     factors = released.components_
     variances = positive(released.noise_variance_, public_fit.noise_variance_)
     if not _has_inverse(np.eye(len(factors)) + factors / variances @ factors.T):
@@ -70,21 +58,13 @@ def _has_inverse(matrix: NDArray) -> bool:
     return True
 
 
-def _fast_ica(fitted: Estimator) -> tuple[str, ...]:
-    return ("components_",) + ("mean_",) * bool(fitted.whiten)
-
-
 def _finish_fast_ica(released: Estimator, public_fit: Estimator) -> None:
     """Recompute the mixing matrix."""
     released.mixing_ = pinv(released.components_)
 
 
 def _align_nmf(values: Values, public_fit: Estimator) -> Values:
-    """Order the components as in the public fit; without a penalty, scale them as there too.
-
-    The weights of the records change by the inverse factor, so that the product stays the same.
-    Where `transform` stops early, by a loose `tol` or a small `max_iter`, it stops elsewhere.
-    """
+    """Order the components as in the public fit; without a penalty, scale them as there too."""
     values = NearestRows("components_", unit=True)(values, public_fit)
     penalized = public_fit.alpha_W != 0 or public_fit.alpha_H not in {0, "same"}
     return values if penalized else scaled_as_public_fit(values, "components_", public_fit)
@@ -114,49 +94,40 @@ def _align_dictionary(values: Values, public_fit: Estimator) -> Values:
 
 
 _signed = SignedRows("components_")
-_moments = (
-    "explained_variance_ explained_variance_ratio_ n_samples_ noise_variance_ singular_values_ var_"
-)
-_pca_entry = Entry(
-    _pca,
+_pca = Entry(
+    ("mean_", "components_", "explained_variance_ if whiten"),
     _finish_pca,
     SignedRows("components_", ("explained_variance_",)),
     divisors=Divisors(("explained_variance_",)),
     numbers="(k + 1) d",
-    drop=tuple(_moments.split()),
+    misleading="explained_variance_ explained_variance_ratio_ n_samples_ noise_variance_ "
+    "singular_values_ var_",
     unserved=("score_samples", "score"),
     by_record=True,
 )
-_sparse_pca = Entry(("mean_", "components_"), align=_signed, numbers="(k + 1) d", drop=("error_",))
-_dictionary = Entry(
-    ("components_",), align=_align_dictionary, numbers="k d", drop=("error_", "n_steps_")
-)
-_nmf = Entry(
-    ("components_",),
-    _finish_nmf,
-    _align_nmf,
-    numbers="k d",
-    drop=("n_steps_", "reconstruction_err_"),
-)
 
 ENTRIES: dict[str, Entry] = {
-    "sklearn.decomposition.PCA": replace(
-        _pca_entry,
-        known=PrincipalComponents,
+    "sklearn.decomposition.PCA": replace(_pca, known=PrincipalComponents),
+    "sklearn.decomposition.IncrementalPCA": _pca,
+    "sklearn.decomposition SparsePCA MiniBatchSparsePCA": Entry(
+        ("mean_", "components_"), align=_signed, numbers="(k + 1) d", misleading="error_"
     ),
-    "sklearn.decomposition.IncrementalPCA": _pca_entry,
-    **dict.fromkeys(named("sklearn.decomposition", "SparsePCA MiniBatchSparsePCA"), _sparse_pca),
-    **dict.fromkeys(
-        named("sklearn.decomposition", "DictionaryLearning MiniBatchDictionaryLearning"),
-        _dictionary,
+    "sklearn.decomposition DictionaryLearning MiniBatchDictionaryLearning": Entry(
+        ("components_",), align=_align_dictionary, numbers="k d", misleading="error_ n_steps_"
     ),
-    **dict.fromkeys(named("sklearn.decomposition", "NMF MiniBatchNMF"), _nmf),
+    "sklearn.decomposition NMF MiniBatchNMF": Entry(
+        ("components_",),
+        _finish_nmf,
+        _align_nmf,
+        numbers="k d",
+        misleading="n_steps_ reconstruction_err_",
+    ),
     "sklearn.decomposition.TruncatedSVD": Entry(
         ("components_",),
         _finish_truncated_svd,
         _signed,
         numbers="k d",
-        drop=("explained_variance_", "explained_variance_ratio_", "singular_values_"),
+        misleading="explained_variance_ explained_variance_ratio_ singular_values_",
         by_record=True,
     ),
     "sklearn.decomposition.FactorAnalysis": Entry(
@@ -165,22 +136,26 @@ ENTRIES: dict[str, Entry] = {
         _signed,
         divisors=Divisors(("noise_variance_",)),
         numbers="(k + 2) d",
-        drop=("loglike_",),
+        misleading="loglike_",
     ),
     "sklearn.decomposition.FastICA": Entry(
-        _fast_ica, _finish_fast_ica, _signed, numbers="(k + 1) d", drop=("whitening_",)
+        ("components_", "mean_ if whiten"),
+        _finish_fast_ica,
+        _signed,
+        numbers="(k + 1) d",
+        misleading="whitening_",
     ),
     "sklearn.decomposition.LatentDirichletAllocation": Entry(
         ("components_",),
         _finish_topics,
         NearestRows("components_", unit=True),
         numbers="k d",
-        drop=("bound_", "n_batch_iter_"),
+        misleading="bound_ n_batch_iter_",
     ),
     "sklearn.neural_network.BernoulliRBM": Entry(
         ("components_", "intercept_hidden_"),
         numbers="k (d + 1)",
-        drop=("h_samples_", "intercept_visible_"),
+        misleading="h_samples_ intercept_visible_",
         unserved=("score_samples",),
     ),
     "sklearn.neighbors.NeighborhoodComponentsAnalysis": Entry(

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import pinvh, solve_triangular
 
-from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.alignment import NearestRows
 from skdp.estimators.catalog.entry import Entry
@@ -79,17 +78,13 @@ def _precision_factor(matrix: np.ndarray) -> np.ndarray:
 
 
 def _finish_gaussian_mixture(released: Estimator, public_fit: Estimator) -> None:
-    """Covariances become positive definite, the weights a point of the simplex."""
+    """Make covariances positive definite; project the weights to the simplex."""
     released.weights_ = on_simplex(released.weights_)
     _finish_covariances(released, public_fit)
 
 
 def _finish_bayesian_mixture(released: Estimator, public_fit: Estimator) -> None:
-    """Covariances become positive definite; all weights follow from the counts of records.
-
-    `mean_precision_` is its prior plus the number of records of each component. A count that
-    noise made negative becomes zero.
-    """
+    """Make covariances positive definite; recompute the weights from the counts of records."""
     counts = np.maximum(released.mean_precision_ - released.mean_precision_prior_, 0)
     released.mean_precision_ = released.mean_precision_prior_ + counts
     shared = released.covariance_type == "tied"
@@ -113,10 +108,6 @@ def _is_ordered(mixture: Estimator) -> bool:
     return mixture.weight_concentration_prior_type == "dirichlet_process"
 
 
-def _covariance(fitted: Estimator) -> tuple[str, ...]:
-    return ("covariance_",) if fitted.assume_centered else ("covariance_", "location_")
-
-
 def _read_covariance(fitted: Estimator, public_fit: Estimator) -> Values:
     return {"covariance_": triangle(fitted.covariance_)}
 
@@ -126,10 +117,6 @@ def _finish_covariance(released: Estimator, public_fit: Estimator) -> None:
     covariance = from_triangle(released.covariance_)
     released.covariance_ = nearest_covariance(covariance, public_fit.covariance_, singular=True)
     released.precision_ = pinvh(released.covariance_) if released.store_precision else None
-
-
-def _precision(fitted: Estimator) -> tuple[str, ...]:
-    return ("precision_",) if fitted.assume_centered else ("precision_", "location_")
 
 
 def _read_precision(fitted: Estimator, public_fit: Estimator) -> Values:
@@ -145,10 +132,6 @@ def _finish_precision(released: Estimator, public_fit: Estimator) -> None:
     released.covariance_ = pinvh(scaled) / deviations / deviations[:, None]
 
 
-def _elliptic_envelope(fitted: Estimator) -> tuple[str, ...]:
-    return (*_covariance(fitted), "offset_")
-
-
 def _align_mixture(values: Values, public_fit: Estimator) -> Values:
     has_own = public_fit.covariance_type != "tied"
     others = ("weights_", "mean_precision_") + ("covariances_",) * has_own
@@ -159,65 +142,52 @@ def _align_bayesian_mixture(values: Values, public_fit: Estimator) -> Values:
     return values if _is_ordered(public_fit) else _align_mixture(values, public_fit)
 
 
-_variances = Divisors(("covariance_",), raised_variances)
-_k_means = Entry(
-    ("cluster_centers_",),
-    align=NearestRows("cluster_centers_"),
-    numbers="k d",
-    drop=("n_steps_",),
+_mixture = Entry(
+    read=_read_mixture,
+    divisors=_mixture_variances,
+    numbers="k + k d (d + 3) / 2",
+    misleading=MIXTURE,
 )
-_covariance_entry = Entry(
-    _covariance,
+_covariance = Entry(
+    ("covariance_", "location_ if not assume_centered"),
     _finish_covariance,
     read=_read_covariance,
-    divisors=_variances,
+    divisors=Divisors(("covariance_",), raised_variances),
     numbers="d (d + 3) / 2",
-    drop=tuple(COVARIANCE.split()),
-)
-_precision_entry = Entry(
-    _precision,
-    _finish_precision,
-    read=_read_precision,
-    numbers="d (d + 3) / 2",
-    drop=tuple(COVARIANCE.split()),
+    misleading=COVARIANCE,
 )
 
 ENTRIES: dict[str, Entry] = {
-    **dict.fromkeys(named("sklearn.cluster", "KMeans MiniBatchKMeans"), _k_means),
-    "sklearn.mixture.GaussianMixture": Entry(
-        ("weights_", "means_", "covariances_"),
-        _finish_gaussian_mixture,
-        _align_mixture,
-        read=_read_mixture,
-        divisors=_mixture_variances,
-        numbers="k + k d (d + 3) / 2",
-        drop=tuple(MIXTURE.split()),
+    "sklearn.cluster KMeans MiniBatchKMeans": Entry(
+        ("cluster_centers_",),
+        align=NearestRows("cluster_centers_"),
+        numbers="k d",
+        misleading="n_steps_",
     ),
-    "sklearn.mixture.BayesianGaussianMixture": Entry(
-        ("mean_precision_", "means_", "covariances_"),
-        _finish_bayesian_mixture,
-        _align_bayesian_mixture,
-        read=_read_mixture,
-        divisors=_mixture_variances,
-        numbers="k + k d (d + 3) / 2",
-        drop=tuple(MIXTURE.split()),
+    "sklearn.mixture.GaussianMixture": replace(
+        _mixture,
+        attributes=("weights_", "means_", "covariances_"),
+        finish=_finish_gaussian_mixture,
+        align=_align_mixture,
     ),
-    "sklearn.covariance.EmpiricalCovariance": replace(
-        _covariance_entry,
-        known=Covariance,
+    "sklearn.mixture.BayesianGaussianMixture": replace(
+        _mixture,
+        attributes=("mean_precision_", "means_", "covariances_"),
+        finish=_finish_bayesian_mixture,
+        align=_align_bayesian_mixture,
     ),
-    **dict.fromkeys(
-        named("sklearn.covariance", "ShrunkCovariance LedoitWolf OAS MinCovDet"), _covariance_entry
-    ),
-    "sklearn.covariance.EllipticEnvelope": Entry(
-        _elliptic_envelope,
-        _finish_covariance,
-        read=_read_covariance,
-        divisors=_variances,
+    "sklearn.covariance.EmpiricalCovariance": replace(_covariance, known=Covariance),
+    "sklearn.covariance ShrunkCovariance LedoitWolf OAS MinCovDet": _covariance,
+    "sklearn.covariance.EllipticEnvelope": replace(
+        _covariance,
+        attributes=("covariance_", "location_ if not assume_centered", "offset_"),
         numbers="d (d + 3) / 2 + 1",
-        drop=tuple(COVARIANCE.split()),
     ),
-    **dict.fromkeys(
-        named("sklearn.covariance", "GraphicalLasso GraphicalLassoCV"), _precision_entry
+    "sklearn.covariance GraphicalLasso GraphicalLassoCV": Entry(
+        ("precision_", "location_ if not assume_centered"),
+        _finish_precision,
+        read=_read_precision,
+        numbers="d (d + 3) / 2",
+        misleading=COVARIANCE,
     ),
 }

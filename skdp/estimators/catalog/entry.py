@@ -1,9 +1,11 @@
-"""One entry of the catalog: all that is known of one class of estimators."""
+"""Entries of the catalog: how a class is released, and how it treats records and members."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators.statistics import Statistic
@@ -11,53 +13,24 @@ from skdp.estimators.statistics import Statistic
 Members = Iterable[tuple[str, Estimator]]
 
 
-@dataclass(frozen=True)
-class Entry:
-    """All that is known of one class of estimators.
+@dataclass(frozen=True, kw_only=True)
+class Traits:
+    """How a class, or one that derives from it, treats records and members."""
 
-    A class with `attributes` is released by these, one with `members` member by member, and a tree
-    by the values in its leaves. A reason in `refuse` says why a class is not released.
-    """
+    # whether it is a tree or a forest, of which a LeafTarget releases the leaves
+    tree: bool = False
+    # whether ``cv=None`` means folds
+    folds: bool = True
+    # whether it leaves missing values missing
+    passes_gaps: bool = False
+    # whether it may learn from y; None where the tags of scikit-learn tell
+    uses_response: bool | None = None
+    # whether fitting changes nothing, though an older scikit-learn does not say so
+    learns_nothing: bool = False
+    # whether, once fitted, it transforms each record by itself and fails on none
+    by_record: bool = False
 
-    # How it is released: read by `parts`.
-
-    # the fitted attributes to release; or ``attributes(estimator)`` names them, before a fit too
-    attributes: tuple[str, ...] | Callable[[Estimator], tuple[str, ...]] | None = None
-    # ``finish(released, public_fit)`` repairs noised attributes and derives others from them
-    finish: Callable[[Estimator, Estimator], None] | None = None
-    # ``align(values, public_fit)`` gives components the signs and the order of the public fit
-    align: Callable[[Values, Estimator], Values] | None = None
-    # ``read(fitted, public_fit)`` returns shorter forms of attributes, which `finish` expands
-    read: Callable[[Estimator, Estimator], Values] | None = None
-    # ``divisors(values, public, errors, public_fit)`` raises divisors that noise hides
-    divisors: Callable[[Values, Values, Values, Estimator], Values] | None = None
-    # fitted attributes that are public metadata: they must equal those of the public fit
-    public: tuple[str, ...] = ()
-    # attributes of the public fit that would mislead, since nothing released replaces them
-    drop: tuple[str, ...] = ()
-    # whether `read` takes more than the structure from the public fit
-    anchored: bool = False
-    # ``substitute(estimator, transforms)`` names the class in skdp.estimators.substitutes that
-    # takes its place, if any
-    substitute: Callable[[Estimator, bool], str | None] | None = None
-
-    # What the user is told.
-
-    # how many numbers are released: d features; k classes, outputs, components or clusters
-    numbers: str = ""
-    # methods that need more than is released
-    unserved: tuple[str, ...] = ()
-    # why the class, or by ``refuse(estimator)`` this configuration, cannot be released
-    refuse: str | Callable[[Estimator], str | None] | None = None
-
-    # What its sensitivity is known by.
-
-    # the statistic that is released where the sensitivity is known on paper, or why there is none
-    known: type[Statistic] | str | None = None
-
-    # The members of a composition.
-
-    # ``members(fitted)`` names the fitted members, in a fixed order
+    # ``members(fitted)`` names the fitted members of a composition, in a fixed order
     members: Callable[[Estimator], Members] | None = None
     # ``structure(fitted)`` returns what else must be the same in all fits, as arrays or lists
     structure: Callable[[Estimator], object] | None = None
@@ -74,20 +47,47 @@ class Entry:
     # whether it passes weights on to its members, though its signature does not say so
     passes_weights: bool = False
 
-    # What it does with records.
 
-    # whether it is a tree or a forest, of which a LeafTarget releases the leaves
-    tree: bool = False
-    # whether ``cv=None`` means folds
-    folds: bool = True
-    # whether it leaves missing values missing
-    passes_gaps: bool = False
-    # whether it may learn from y; None where the tags of scikit-learn tell
-    uses_response: bool | None = None
-    # whether fitting changes nothing, though an older scikit-learn does not say so
-    learns_nothing: bool = False
-    # whether, once fitted, it transforms each record by itself and fails on none
-    by_record: bool = False
+@dataclass(frozen=True)
+class Entry(Traits):
+    """How exactly one class is released, by attributes, by members or by leaves, or why it is not.
+
+    An item of `attributes`, and the `substitute`, may have a condition on a parameter, as in
+    "mean_ if with_mean" or "location_ if not assume_centered".
+    """
+
+    # the fitted attributes to release; or ``attributes(estimator)`` names them, before a fit too
+    attributes: tuple[str, ...] | Callable[[Estimator], tuple[str, ...]] | None = None
+    # ``finish(released, public_fit)`` repairs noised attributes and derives others from them
+    finish: Callable[[Estimator, Estimator], None] | None = None
+    # ``align(values, public_fit)`` gives components the signs and the order of the public fit
+    align: Callable[[Values, Estimator], Values] | None = None
+    # ``read(fitted, public_fit)`` returns shorter forms of attributes, which `finish` expands
+    read: Callable[[Estimator, Estimator], Values] | None = None
+    # ``divisors(values, public, errors, public_fit)`` raises divisors that noise hides
+    divisors: Callable[[Values, Values, Values, Estimator], Values] | None = None
+    # fitted attributes that are public metadata: they must equal those of the public fit
+    public: tuple[str, ...] = ()
+    # attributes of the public fit, separated by spaces, that would mislead: nothing replaces them
+    misleading: str = ""
+    # whether `read` takes more than the structure from the public fit
+    anchored: bool = False
+    # the class in skdp.estimators.substitutes that takes its place, if `transform` is unserved only
+    # where the estimator transforms for a next step
+    substitute: str = ""
+    # how many numbers are released: d features; k classes, outputs, components or clusters
+    numbers: str = ""
+    # methods that need more than is released
+    unserved: tuple[str, ...] = ()
+    # why the class, or by ``refuse(estimator)`` this configuration, cannot be released
+    refuse: str | Callable[[Estimator], str | None] | None = None
+    # the statistic that is released where the sensitivity is known on paper, or why there is none
+    known: type[Statistic] | str | None = None
+
+    @property
+    def drop(self) -> frozenset[str]:
+        """Attributes of the public fit that would mislead."""
+        return frozenset(self.misleading.split())
 
     @property
     def depends_on_public_fit(self) -> bool:
@@ -96,8 +96,28 @@ class Entry:
 
     def names(self, estimator: Estimator) -> tuple[str, ...]:
         """Name the attributes to release of an estimator; none where `attributes` is None."""
-        return self.attributes(estimator) if callable(self.attributes) else self.attributes or ()
+        if callable(self.attributes):
+            return self.attributes(estimator)
+        found = (name_if(each, estimator) for each in self.attributes or ())
+        return tuple(name for name in found if name)
 
     def reason(self, estimator: Estimator) -> str | None:
         """Return why an estimator cannot be released, None if it can."""
         return self.refuse(estimator) if callable(self.refuse) else self.refuse
+
+
+def name_if(conditional: str, estimator: object) -> str:
+    """Return the name in "name if parameter" or "name if not parameter" where that holds, or ""."""
+    name, _, condition = conditional.partition(" if ")
+    value = getattr(estimator, condition.removeprefix("not "), True) if condition else True
+    is_set = np.ndim(value) > 0 or bool(value)
+    return name if is_set != condition.startswith("not ") else ""
+
+
+def by_class(entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Give each class its entry, where a key is a class or a module followed by names in it."""
+    found: dict[str, Entry] = {}
+    for key, entry in entries.items():
+        module, *names = key.split()
+        found |= dict.fromkeys([f"{module}.{name}" for name in names] or [module], entry)
+    return found

@@ -1,4 +1,4 @@
-"""Histograms, of classes alone and of categories; the proofs are in the user guide."""
+"""Statistics of counts; the proofs are in the user guide, "Sensitivities on paper"."""
 
 from __future__ import annotations
 
@@ -10,9 +10,64 @@ from scipy import sparse
 from skdp.core.checks import shown
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.catalog.repairs import on_simplex
+from skdp.estimators.moments import with_constant
 from skdp.estimators.statistics import OfClasses
 
 MOST_CATEGORIES = 10**6
+
+
+class Counts(OfClasses):
+    """Class counts and sums of each column and class, for a MultinomialNB."""
+
+    name = "class_sums"
+
+    def _bound(self, estimator: Estimator) -> None:
+        """Two records of a class differ by less than two of other classes: nothing is negative."""
+        super()._bound(estimator)
+        if (self.front.low < 0).any():
+            raise ValueError(
+                f"{type(estimator).__name__} counts amounts, which are not negative. Put "
+                "ClipBox(0, high) before it, or before the ClipNorm that stands there."
+            )
+        self.constant = self.front.radius / 2
+        self.shape = (len(self.classes), self.n_features + 1)
+        self.largest = math.hypot(self.front.radius, self.constant)
+        self.l2 = math.sqrt(2) * self.largest
+        self.l1 = 2 * (self.front.absolute + self.constant)
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        released.feature_count_ = n_samples * mean[:, :-1]
+        released.class_count_ = n_samples * mean[:, -1] / self.constant
+
+
+class Bits(OfClasses):
+    """Class counts and how often each bit, taken as 1/2 or -1/2, is set, for a BernoulliNB."""
+
+    name = "class_sums"
+    needs_clip = False  # a record is made of bits, whatever it was
+
+    def _bound(self, estimator: Estimator) -> None:
+        """Within a class all bits may change; choose the largest constant that adds nothing."""
+        super()._bound(estimator)
+        self.threshold, d = estimator.binarize, self.n_features
+        if self.threshold is None and ((self.front.low < 0) | (self.front.high > 1)).any():
+            raise ValueError(
+                "BernoulliNB(binarize=None) takes its records for bits. Put ClipBox(0, 1) right "
+                "before it, or give it a public threshold in 'binarize'."
+            )
+        self.constant = math.sqrt(d) / 2
+        self.shape = (len(self.classes), d + 1)
+        self.l2, self.l1 = math.sqrt(d), d + 2 * self.constant
+        self.largest = math.sqrt(d / 2)
+
+    def features(self, X: Container) -> Matrix:
+        dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        bits = dense if self.threshold is None else dense > self.threshold
+        return np.asarray(with_constant(bits - 0.5, self.constant))
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        released.class_count_ = n_samples * mean[:, -1] / self.constant
+        released.feature_count_ = n_samples * mean[:, :-1] + released.class_count_[:, None] / 2
 
 
 class Shares(OfClasses):
@@ -22,7 +77,7 @@ class Shares(OfClasses):
     needs_clip = False  # it reads no feature
 
     def _bound(self, estimator: Estimator) -> None:
-        """A record takes its weight from one share to another."""
+        """A changed record moves its weight from one share to another."""
         super()._bound(estimator)
         if estimator.strategy in ("uniform", "constant"):
             raise ValueError(
@@ -33,11 +88,9 @@ class Shares(OfClasses):
         self.l1, self.l2, self.largest = 2.0, math.sqrt(2), 1.0
 
     def features(self, X: Container) -> Matrix:
-        """Return 1 for each record."""
         return np.ones((X.shape[0], 1))
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set the shares."""
         released.class_prior_ = on_simplex(mean[:, 0])
 
 
@@ -64,7 +117,6 @@ class Categories(OfClasses):
         self.l1, self.l2, self.largest = 2.0 * d, math.sqrt(2 * d), math.sqrt(d)
 
     def features(self, X: Container) -> Container:
-        """Return a 1 for the category of each column."""
         categories = np.clip(np.asarray(X).astype(np.intp), 0, self.numbers - 1)
         places = categories + np.cumsum(self.numbers) - self.numbers
         n, d = places.shape
@@ -72,7 +124,6 @@ class Categories(OfClasses):
         return sparse.csr_array(parts, shape=(n, self.shape[1]))
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set the counts of each column."""
         ends = np.cumsum(self.numbers)[:-1]
         released.category_count_ = np.split(n_samples * mean, ends, axis=1)
         released.n_categories_ = self.numbers.copy()

@@ -30,11 +30,11 @@ class Loss(ABC):
     curvature: ClassVar[float] = 1.0
     """The largest second derivative, or more."""
     widths: ClassVar[tuple[float, ...]] = (0.0,)
-    """Of its corner: minimized one after the other, and the last one is the loss."""
+    """Widths of the rounded corner, minimized one after the other; the last one is the loss."""
 
     @abstractmethod
     def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
-        """Return how steeply it falls at each margin, and its second derivative."""
+        """Return how steeply the loss falls at each margin, and its second derivative."""
 
     @abstractmethod
     def farthest(self, load: float) -> float:
@@ -49,12 +49,11 @@ class Logistic(Loss):
     """The loss log(1 + exp(-m))."""
 
     def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
-        """Return the two derivatives."""
         doubts = expit(-margins)
         return doubts, doubts * (1 - doubts)
 
     def farthest(self, load: float) -> float:
-        """The value is at most that of 0, the gradient 0."""
+        """At the minimum the value is at most that at 0, and the gradient is 0."""
         return min(math.sqrt(2 * load * math.log(2)), load)
 
     def moved(self, share: float, farthest: float) -> float:
@@ -68,7 +67,6 @@ class SquaredHinge(Loss):
     curvature = 2.0
 
     def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
-        """Return the two derivatives."""
         below = np.maximum(1 - margins, 0)
         return 2 * below, 2.0 * (below > 0)
 
@@ -77,7 +75,7 @@ class SquaredHinge(Loss):
         return 2 * load / (1 + 2 * load) if load <= 0.5 else math.sqrt(load / 2)
 
     def moved(self, share: float, farthest: float) -> float:
-        """A record lowers its own slope; with x = 2 share, 2 / (1 + x) is for x up to 1."""
+        """A record lowers its own slope, to 2 / (1 + x) with x = 2 share up to 1."""
         each = 2 / (1 + 2 * share) if share <= 0.5 else 1 / math.sqrt(2 * share)
         return 2 * (1 + farthest) * each
 
@@ -89,12 +87,11 @@ class Hinge(Loss):
     widths = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 0.01, 0.001, WIDTH)  # flat first: few steps
 
     def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
-        """Return the two derivatives."""
         below = 1 - margins
         return np.clip(below / width, 0, 1), ((below > 0) & (below < width)) / width
 
     def farthest(self, load: float) -> float:
-        """The value is at most that of 0, the gradient 0."""
+        """At the minimum the value is at most that at 0, and the gradient is 0."""
         return min(math.sqrt(2 * load), load)
 
     def moved(self, share: float, farthest: float) -> float:
@@ -105,15 +102,15 @@ class Hinge(Loss):
 class Coefficients(Statistic):
     """The coefficients of a linear classifier for two classes, whose intercept is penalized.
 
-    They are no mean, but minimize norm(w)^2 / 2 + C sum of losses of the margins y w.(x, s), found
-    to a certified distance.
+    They minimize norm(w)^2 / 2 + C sum of losses of the margins y w.(x, s), and are found to a
+    certified distance.
     """
 
     name = "coefficients"
     loss: Loss
 
     supposed: ClassVar[str]
-    """Which configurations have a bound."""
+    """The configurations that have a bound."""
 
     @abstractmethod
     def _loss_of(self, estimator: Estimator) -> Loss | None:
@@ -151,7 +148,7 @@ class Coefficients(Statistic):
         return self.loss.farthest(self.C * n_samples * self.radius**2)
 
     def _rounding(self, n_samples: int) -> float:
-        """Return by how much a computed gradient may be too short: of its terms, and as a sum."""
+        """Bound the rounding error of a computed gradient, in its terms and in their sum."""
         farthest = self._farthest(n_samples)
         steepest = float(self.loss.slopes(np.array([-farthest]), self.loss.widths[-1])[0][0])
         of_margins = self.loss.curvature * (1 + farthest) * (self.shape[1] + 8)
@@ -163,11 +160,7 @@ class Coefficients(Statistic):
         return 1e-9 * self.C * self.radius + self._rounding(n_samples)
 
     def __call__(self, X: Container, y: NDArray | None) -> Matrix:
-        """Minimize.
-
-        The function is strongly convex with modulus 1, so the minimizer is no farther away than the
-        gradient is long.
-        """
+        """Minimize; the distance to the minimizer is at most the length of the gradient."""
         rows = with_constant(X, self.constant)
         signs = np.where(np.asarray(y, dtype=self.classes.dtype) == self.classes[1], 1.0, -1.0)
         weights, left = np.zeros(rows.shape[1]), math.inf
@@ -201,7 +194,7 @@ class Coefficients(Statistic):
     def _size(
         self, weights: NDArray, step: NDArray, margins: NDArray, change: NDArray, width: float
     ) -> float:
-        """Find how far along a step the function is about lowest: it falls no more there."""
+        """Find the size of a step at which the function stops falling."""
 
         def falls(size: float) -> float:
             slopes, _ = self.loss.slopes(margins - size * change, width)
@@ -220,7 +213,6 @@ class Coefficients(Statistic):
         return size
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set the coefficients; that of the constant gives the intercept."""
         released.coef_ = mean[:, : self.n_features].copy()
         if self.constant:
             released.intercept_ = self.constant * mean[:, -1]

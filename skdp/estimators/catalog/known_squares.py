@@ -24,7 +24,7 @@ ROUNDING = 1e-13
 
 
 class SecondMoments(Statistic):
-    """The mean of v v^T, where v is x, a constant, and the response as far as there is one.
+    """The mean of v v^T, where v is x, a constant if any, and the response if any.
 
     Each product counts once, those of two columns times sqrt 2: the length is that of the matrix.
     """
@@ -32,7 +32,7 @@ class SecondMoments(Statistic):
     name = "second_moments"
 
     def _measure(self, has_constant: bool, weight_of_response: float = 0.0) -> None:
-        """Two matrices of rank one are farthest apart where they have nothing in common."""
+        """Two matrices of rank one are farthest apart where they are orthogonal."""
         radius = self.front.radius
         self.constant, self.weight = radius / 2 * has_constant, radius * weight_of_response
         width = self.n_features + (self.constant > 0) + (self.weight > 0)
@@ -46,7 +46,6 @@ class SecondMoments(Statistic):
         self.l1 = min(math.sqrt(self.shape[1]) * self.l2, 2 * longest)
 
     def __call__(self, X: Container, y: NDArray | None) -> Matrix:
-        """Return the mean over clipped records."""
         rows = self.rows(X, y)
         return (self.scales * triangle(mean_product(rows, rows)))[None]
 
@@ -67,11 +66,7 @@ class SecondMoments(Statistic):
         return low + (high - low) / 2, (high - low) / 2
 
     def _moments(self, mean: Matrix) -> tuple[NDArray, Matrix]:
-        """Return mean and covariance of x, and of the response where there is one, repaired.
-
-        A variance that is not positive becomes a typical one; without a constant the covariance is
-        around 0.
-        """
+        """Return the repaired mean and covariance of x and of the response, if any."""
         center, second = self._unscaled(mean)
         covariance = second - np.outer(center, center)
         is_constant = np.abs(np.diag(covariance)) <= ROUNDING * np.diag(second)
@@ -84,10 +79,7 @@ class SecondMoments(Statistic):
         return np.diag(np.append(self.front.squares, [1 / 3] * (self.weight > 0)))
 
     def _raised(self, covariance: Matrix, center: NDArray) -> Matrix:
-        """Return the covariance of x without the small variances of some directions.
-
-        That of a prior mean is expected, or a typical one.
-        """
+        """Return the covariance of x, with variances that noise hides raised to expected ones."""
         expected = self._typical
         if self.usual is not None:
             usual_center, usual = self._unscaled(self.usual)
@@ -102,10 +94,7 @@ class SecondMoments(Statistic):
         return raised_eigenvalues(*parts)
 
     def _unscaled(self, mean: Matrix) -> tuple[NDArray, Matrix]:
-        """Return what the numbers are in the units of x and of the scaled response.
-
-        First those beside the constant, 0 without one, then those of products.
-        """
+        """Return first moments, 0 without a constant, and second ones, without the scales."""
         matrix = from_triangle(mean[0] / self.scales)
         lengths = np.ones(len(matrix))
         if self.weight:
@@ -138,7 +127,7 @@ class LeastSquares(SecondMoments):
         self._measure(estimator.fit_intercept, 0.5)
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Solve the normal equations, by the least slopes where columns are the same."""
+        """Solve the normal equations; equal columns share their slope."""
         center, covariance = self._moments(mean)
         penalty = getattr(released, "alpha", 0.0) / n_samples
         features = self._raised(covariance, center) + penalty * np.eye(self.n_features)
@@ -157,7 +146,6 @@ class Covariance(SecondMoments):
         self._measure(not estimator.assume_centered)
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set mean and covariance."""
         released.location_, covariance = self._moments(mean)
         released.covariance_ = triangle(self._raised(covariance, released.location_))
 
@@ -176,7 +164,6 @@ class PrincipalComponents(SecondMoments):
         self._measure(has_constant=True)
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set mean, components and what they explain."""
         released.mean_, covariance = self._moments(mean)
         variances, vectors = np.linalg.eigh(covariance)
         number = len(released.components_)

@@ -6,15 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from skdp.core.classes import named
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.catalog.known import ClassMoment, ResponseMoment
-from skdp.estimators.catalog.known_minimum import (
-    LogisticCoefficients,
-    SupportVectorCoefficients,
-)
+from skdp.estimators.catalog.known_minimum import LogisticCoefficients, SupportVectorCoefficients
+from skdp.estimators.catalog.known_moments import ClassMoment, ResponseMoment
 from skdp.estimators.catalog.known_squares import LeastSquares
 
 # Attributes of linear models besides the coefficients: paths, scores, chosen penalties.
@@ -27,18 +23,15 @@ NETWORK = "best_loss_ best_validation_score_ loss_ validation_scores_"
 DISCRIMINANT = "covariance_ explained_variance_ratio_ means_ priors_ scalings_ xbar_"
 PLS = "x_loadings_ x_rotations_ x_weights_ x_scores_ y_loadings_ y_rotations_ y_weights_ y_scores_"
 
-LINEAR_MODELS = """
+LINEAR_MODELS = """sklearn.linear_model
     ElasticNet ElasticNetCV GammaRegressor HuberRegressor Lars LarsCV Lasso LassoCV LassoLars
     LassoLarsCV LassoLarsIC LogisticRegressionCV MultiTaskElasticNet MultiTaskElasticNetCV
     MultiTaskLasso MultiTaskLassoCV OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV
     PassiveAggressiveClassifier PassiveAggressiveRegressor Perceptron PoissonRegressor
-    QuantileRegressor SGDClassifier SGDRegressor TheilSenRegressor TweedieRegressor
+    QuantileRegressor RidgeClassifier SGDClassifier SGDRegressor TheilSenRegressor TweedieRegressor
 """
 
-
-def coefficients(fitted: Estimator) -> tuple[str, ...]:
-    """Name the coefficients, and the intercept where one is fitted."""
-    return ("coef_", "intercept_") if fitted.fit_intercept else ("coef_",)
+COEFFICIENTS = ("coef_", "intercept_ if fit_intercept")
 
 
 def _read_intercept_at_origin(fitted: Estimator, public_fit: Estimator) -> Values:
@@ -55,64 +48,43 @@ def _shift_intercept(released: Estimator, public_fit: Estimator) -> None:
     released.intercept_ = at_origin - np.ravel(released.predict(origin))
 
 
-def _projection(estimator: Estimator, transforms: bool) -> str | None:
-    return "DiscriminantProjection" if transforms else None
-
-
 def _derive(released: Estimator, public_fit: Estimator) -> None:
     """Recompute the coefficients, with the second moment of the public fit."""
     released.derive()
 
 
 _linear = Entry(
-    coefficients,
+    COEFFICIENTS,
     numbers="k (d + 1)",
-    drop=tuple(NOT_RELEASED.split()),
+    misleading=NOT_RELEASED,
     known="its coefficients are no sum over the records",
 )
-_bayesian = replace(_linear, unserved=("predict(return_std=True)",))
-_pls = Entry(
-    ("coef_", "intercept_"),
-    _shift_intercept,
-    read=_read_intercept_at_origin,
-    numbers="k (d + 1)",
-    drop=tuple(PLS.split()),
-    unserved=("transform", "inverse_transform"),
-    uses_response=True,
-)
+_least_squares = replace(_linear, known=LeastSquares)
 # The entry of LinearDiscriminantAnalysis where it transforms.
 PROJECTION = Entry(
     ("components_", "offset_"),
     align=SignedRows("components_", flipped=("offset_",)),
     numbers="k (d + 1)",
-    drop=("coef_", "intercept_", *DISCRIMINANT.split()),
+    misleading=f"coef_ intercept_ {DISCRIMINANT}",
 )
-_network = Entry(("coefs_", "intercepts_"), numbers="all weights", drop=tuple(NETWORK.split()))
 
 ENTRIES: dict[str, Entry] = {
-    **dict.fromkeys(named("sklearn.linear_model", LINEAR_MODELS), _linear),
-    "sklearn.linear_model.LinearRegression": replace(
-        _linear,
-        known=LeastSquares,
-    ),
-    "sklearn.linear_model.Ridge": replace(_linear, known=LeastSquares),
-    "sklearn.linear_model.RidgeClassifier": replace(
-        _linear,
-    ),
-    **dict.fromkeys(
-        named("sklearn.linear_model", "RidgeCV RidgeClassifierCV"), replace(_linear, folds=False)
+    LINEAR_MODELS: _linear,
+    "sklearn.linear_model LinearRegression Ridge": _least_squares,
+    "sklearn.linear_model RidgeCV RidgeClassifierCV": replace(_linear, folds=False),
+    "sklearn.linear_model ARDRegression BayesianRidge": replace(
+        _linear, unserved=("predict(return_std=True)",)
     ),
     "sklearn.linear_model.LogisticRegression": replace(_linear, known=LogisticCoefficients),
     "sklearn.svm.LinearSVC": replace(_linear, known=SupportVectorCoefficients),
     "sklearn.svm.LinearSVR": _linear,
-    **dict.fromkeys(named("sklearn.linear_model", "ARDRegression BayesianRidge"), _bayesian),
     # Its transform needs further attributes, which would double the numbers.
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Entry(
         ("coef_", "intercept_"),
         numbers="k (d + 1)",
-        drop=tuple(DISCRIMINANT.split()),
+        misleading=DISCRIMINANT,
         unserved=("transform",),
-        substitute=_projection,
+        substitute="DiscriminantProjection",
     ),
     # Our own models, which learn one moment.
     "skdp.estimators.moments.MomentClassifier": Entry(
@@ -122,6 +94,16 @@ ENTRIES: dict[str, Entry] = {
         ("moment_",), _derive, numbers="d + 1", known=ResponseMoment
     ),
     "sklearn.linear_model.SGDOneClassSVM": Entry(("coef_", "offset_"), numbers="d + 1"),
-    **dict.fromkeys(named("sklearn.cross_decomposition", "CCA PLSCanonical PLSRegression"), _pls),
-    **dict.fromkeys(named("sklearn.neural_network", "MLPClassifier MLPRegressor"), _network),
+    "sklearn.cross_decomposition CCA PLSCanonical PLSRegression": Entry(
+        ("coef_", "intercept_"),
+        _shift_intercept,
+        read=_read_intercept_at_origin,
+        numbers="k (d + 1)",
+        misleading=PLS,
+        unserved=("transform", "inverse_transform"),
+        uses_response=True,
+    ),
+    "sklearn.neural_network MLPClassifier MLPRegressor": Entry(
+        ("coefs_", "intercepts_"), numbers="all weights", misleading=NETWORK
+    ),
 }

@@ -3,60 +3,43 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 
 from skdp.core.checks import shorten
-from skdp.core.classes import ClassTable, named
+from skdp.core.classes import ClassTable
 from skdp.core.types import Estimator, Values
-from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.catalog.known import ScalerMoments
-from skdp.estimators.catalog.linear import ENTRIES as LINEAR_ENTRIES
-from skdp.estimators.catalog.linear import coefficients
-from skdp.estimators.catalog.repairs import (
-    Divisors,
-    nonnegative,
-    positive,
-    read_variances,
-    standard_deviations,
+from skdp.estimators.catalog import linear
+from skdp.estimators.catalog.entry import Entry, by_class
+from skdp.estimators.catalog.known_moments import ScalerMoments
+from skdp.estimators.catalog.repairs import Divisors, nonnegative, positive
+
+LINEAR = ClassTable(by_class(linear.ENTRIES))
+FREQUENT = (
+    "min_frequency and max_categories depend on the data. Leave them None and declare the "
+    "categories"
 )
 
-LINEAR = ClassTable(LINEAR_ENTRIES)
+
+def _read_variances(fitted: Estimator, public_fit: Estimator) -> Values:
+    """Read the variances, zero for columns that scikit-learn takes for constant."""
+    variances = getattr(fitted, "var_", None)
+    if variances is None:
+        return {}
+    taken_for_constant = (fitted.scale_ == 1) & (np.sqrt(variances) != 1)
+    return {"var_": np.where(taken_for_constant, 0.0, variances).astype(variances.dtype)}
 
 
-def _standard_scaler(fitted: Estimator) -> tuple[str, ...]:
-    return ("mean_",) * bool(fitted.with_mean) + ("var_",) * bool(fitted.with_std)
-
-
-def _read_standard_scaler(fitted: Estimator, public_fit: Estimator) -> Values:
-    return {"var_": read_variances(fitted)} if fitted.with_std else {}
-
-
-def _finish_standard_scaler(released: Estimator, public_fit: Estimator) -> None:
+def _finish_variances(released: Estimator, public_fit: Estimator) -> None:
     """Replace negative variances by those of the public fit; recompute the scale."""
-    if released.with_std:
-        released.var_, released.scale_ = standard_deviations(released.var_, public_fit.var_)
-
-
-def _power_transformer(fitted: Estimator) -> tuple[str, ...]:
-    return ("lambdas_", "mean_", "var_") if fitted.standardize else ("lambdas_",)
-
-
-def _standardized(transformer: Estimator, transforms: bool) -> str | None:
-    return "StandardizedPowerTransformer" if transformer.standardize else None
-
-
-def _read_power_transformer(fitted: Estimator, public_fit: Estimator) -> Values:
-    return {"var_": read_variances(fitted)} if fitted.standardize else {}
-
-
-def _finish_power_transformer(released: Estimator, public_fit: Estimator) -> None:
-    """Replace negative variances by those of the public fit; recompute the scale."""
-    if released.standardize:
-        released.var_, released.scale_ = standard_deviations(released.var_, public_fit.var_)
+    if getattr(released, "var_", None) is not None:
+        released.var_ = variances = nonnegative(released.var_, public_fit.var_)
+        released.scale_ = np.where(variances == 0, 1.0, np.sqrt(variances))
 
 
 def _finish_min_max_scaler(released: Estimator, public_fit: Estimator) -> None:
@@ -71,10 +54,6 @@ def _finish_max_abs_scaler(released: Estimator, public_fit: Estimator) -> None:
     """Replace a negative maximum by that of the public fit; recompute the scale."""
     released.max_abs_ = nonnegative(released.max_abs_, public_fit.max_abs_)
     released.scale_ = _refitted(released, released.max_abs_[None]).scale_
-
-
-def _robust_scaler(fitted: Estimator) -> tuple[str, ...]:
-    return ("center_",) * bool(fitted.with_centering) + ("scale_",) * bool(fitted.with_scaling)
 
 
 def _finish_robust_scaler(released: Estimator, public_fit: Estimator) -> None:
@@ -122,20 +101,13 @@ def _read_knots(fitted: Estimator, public_fit: Estimator) -> Values:
 
 
 def _finish_splines(released: Estimator, public_fit: Estimator) -> None:
-    """Sort the knots of each column, and build the splines anew.
-
-    A fit to the knots as records finds the same knots: their range, or their quantiles.
-    """
+    """Sort the knots, and refit to them as records, of which they are the quantiles."""
     released.bsplines_ = _refitted(released, np.sort(released.bsplines_, axis=1).T).bsplines_
 
 
 def _refitted(released: Estimator, rows: NDArray) -> Estimator:
     """Let scikit-learn derive other attributes, by a fit to the released values."""
     return clone(released).set_output(transform="default").fit(rows)
-
-
-def _target_encoder(fitted: Estimator) -> tuple[str, ...]:
-    return ("encodings_", "target_mean_")
 
 
 def _statistics(fitted: Estimator) -> tuple[str, ...]:
@@ -152,38 +124,56 @@ def _statistics(fitted: Estimator) -> tuple[str, ...]:
     return ("statistics_",)
 
 
-def _refuse_indicator(estimator: Estimator) -> str | None:
-    if not estimator.add_indicator:
-        return None
-    return (
+SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "add_indicator": (
+        bool,
         "with add_indicator=True it learns which columns have missing values. Use a FeatureUnion "
-        "with MissingIndicator(features='all'), which learns nothing"
-    )
+        "with MissingIndicator(features='all'), which learns nothing",
+    ),
+    "features": (
+        lambda value: value != "all",
+        "with features='missing-only' it learns which columns have missing values. Use "
+        "features='all'",
+    ),
+    "kernel": (
+        lambda value: value == "precomputed",
+        "a precomputed kernel has one column for each record. Give it the records themselves",
+    ),
+    "gamma": (
+        lambda value: value == "scale",
+        "gamma='scale' depends on the data. Set gamma to a number",
+    ),
+    "min_frequency": (lambda value: value is not None, FREQUENT),
+    "max_categories": (lambda value: value is not None, FREQUENT),
+    "random_state": (
+        lambda value: not isinstance(value, int | np.integer),
+        "its random weights must be the same in every fit, and public. Set random_state to an "
+        "integer",
+    ),
+}
+"""Parameters with values that are refused, and the reason."""
 
 
-def _public_nystroem(estimator: Estimator, transforms: bool) -> str:
-    return "PublicNystroem"
+@dataclass(frozen=True)
+class RefusedSettings:
+    """A refusal of settings of these parameters, with which more is learned than is released."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, estimator: Estimator) -> str | None:
+        """Return the first reason, None if there is none."""
+        settings = ((getattr(estimator, name), *SETTINGS[name]) for name in self.names)
+        return next((reason for value, is_bad, reason in settings if is_bad(value)), None)
 
 
-def _refuse_precomputed(estimator: Estimator) -> str | None:
-    if estimator.kernel != "precomputed":
-        return None
-    return "a precomputed kernel has one column for each record. Give it the records themselves"
-
-
-def _refuse_some_columns(estimator: Estimator) -> str | None:
-    if estimator.features == "all":
-        return None
-    return (
-        f"with features={estimator.features!r} it learns which columns have missing values. Use "
-        "features='all'"
-    )
+REFUSED_INDICATOR = RefusedSettings(("add_indicator",))
+REFUSED_SEED = RefusedSettings(("random_state",))
 
 
 def _refuse_imputation(estimator: Estimator) -> str | None:
     model = estimator.estimator  # None stands for BayesianRidge
-    linear = getattr(LINEAR.get(type(model)), "attributes", None) is coefficients
-    if model is not None and not (linear and is_regressor(model)):
+    released = getattr(LINEAR.get(type(model)), "attributes", None)
+    if model is not None and not (released == linear.COEFFICIENTS and is_regressor(model)):
         return f"it imputes with {type(model).__name__}. Use BayesianRidge or another linear model"
     if estimator.imputation_order not in {"roman", "arabic"}:
         return (
@@ -194,7 +184,7 @@ def _refuse_imputation(estimator: Estimator) -> str | None:
         return "with sample_posterior=True it needs the covariance of every regression. Use False"
     if estimator.n_nearest_features is not None:
         return "n_nearest_features depends on the data. Use None"
-    return _refuse_indicator(estimator)
+    return REFUSED_INDICATOR(estimator)
 
 
 def _read_imputations(fitted: Estimator, public_fit: Estimator) -> Values:
@@ -232,86 +222,52 @@ def _with_coefficients(model: Estimator, values: NDArray) -> Estimator:
     return model
 
 
-def _refuse_infrequent(estimator: Estimator) -> str | None:
-    if estimator.min_frequency is None and estimator.max_categories is None:
-        return None
-    return (
-        "min_frequency and max_categories depend on the data. Leave them None and declare the "
-        "categories"
-    )
-
-
-def _refuse_open_seed(estimator: Estimator) -> str | None:
-    if isinstance(estimator.random_state, int | np.integer):
-        return None
-    return (
-        "its random weights must be the same in every fit, and public. Set random_state to an "
-        "integer"
-    )
-
-
-def _refuse_open_seed_or_gamma(estimator: Estimator) -> str | None:
-    if estimator.gamma == "scale":
-        return "gamma='scale' depends on the data. Set gamma to a number"
-    return _refuse_open_seed(estimator)
-
-
-def _tfidf(fitted: Estimator) -> tuple[str, ...]:
-    return ("idf_",) if fitted.use_idf else ()
-
-
-_encoder = Entry((), public=("categories_",), refuse=_refuse_infrequent, numbers="0")
+_encoder = Entry(
+    (),
+    public=("categories_",),
+    refuse=RefusedSettings(("min_frequency", "max_categories")),
+    numbers="0",
+)
+_scaler = Entry(passes_gaps=True, by_record=True)
 
 ENTRIES: dict[str, Entry] = {
-    "sklearn.preprocessing.StandardScaler": Entry(
-        _standard_scaler,
-        _finish_standard_scaler,
-        read=_read_standard_scaler,
+    "sklearn.preprocessing.StandardScaler": replace(
+        _scaler,
+        attributes=("mean_ if with_mean", "var_ if with_std"),
+        finish=_finish_variances,
+        read=_read_variances,
         divisors=Divisors(("var_", "scale_")),
         numbers="2 d",
-        passes_gaps=True,
-        by_record=True,
         known=ScalerMoments,
     ),
-    "sklearn.preprocessing.MinMaxScaler": Entry(
-        ("data_min_", "data_max_"),
-        _finish_min_max_scaler,
-        numbers="2 d",
-        passes_gaps=True,
-        by_record=True,
+    "sklearn.preprocessing.MinMaxScaler": replace(
+        _scaler, attributes=("data_min_", "data_max_"), finish=_finish_min_max_scaler, numbers="2 d"
     ),
-    "sklearn.preprocessing.MaxAbsScaler": Entry(
-        ("max_abs_",),
-        _finish_max_abs_scaler,
+    "sklearn.preprocessing.MaxAbsScaler": replace(
+        _scaler,
+        attributes=("max_abs_",),
+        finish=_finish_max_abs_scaler,
         divisors=Divisors(("max_abs_",)),
         numbers="d",
-        passes_gaps=True,
-        by_record=True,
     ),
-    "sklearn.preprocessing.RobustScaler": Entry(
-        _robust_scaler,
-        _finish_robust_scaler,
+    "sklearn.preprocessing.RobustScaler": replace(
+        _scaler,
+        attributes=("center_ if with_centering", "scale_ if with_scaling"),
+        finish=_finish_robust_scaler,
         divisors=Divisors(("scale_",)),
         numbers="2 d",
-        passes_gaps=True,
-        by_record=True,
     ),
-    "sklearn.preprocessing.PowerTransformer": Entry(
-        _power_transformer,
-        _finish_power_transformer,
-        read=_read_power_transformer,
+    "sklearn.preprocessing.PowerTransformer": replace(
+        _scaler,
+        attributes=("lambdas_", "mean_ if standardize", "var_ if standardize"),
+        finish=_finish_variances,
+        read=_read_variances,
         divisors=Divisors(("var_",)),
         numbers="3 d",
-        passes_gaps=True,
-        by_record=True,
-        substitute=_standardized,
+        substitute="StandardizedPowerTransformer if standardize",
     ),
-    "sklearn.preprocessing.QuantileTransformer": Entry(
-        ("quantiles_",),
-        _finish_quantiles,
-        numbers="n_quantiles d",
-        passes_gaps=True,
-        by_record=True,
+    "sklearn.preprocessing.QuantileTransformer": replace(
+        _scaler, attributes=("quantiles_",), finish=_finish_quantiles, numbers="n_quantiles d"
     ),
     "sklearn.preprocessing.KBinsDiscretizer": Entry(
         ("bin_edges_",),
@@ -324,12 +280,14 @@ ENTRIES: dict[str, Entry] = {
         _splines, _finish_splines, read=_read_knots, numbers="2 d, or n_knots d"
     ),
     "sklearn.preprocessing.TargetEncoder": Entry(
-        _target_encoder, public=("categories_",), numbers="all categories + 1, times k"
+        ("encodings_", "target_mean_"),
+        public=("categories_",),
+        numbers="all categories + 1, times k",
     ),
     # Its inverse needs indicators, which are refused.
     "sklearn.impute.SimpleImputer": Entry(
         _statistics,
-        refuse=_refuse_indicator,
+        refuse=REFUSED_INDICATOR,
         unserved=("inverse_transform",),
         numbers="d",
         by_record=True,
@@ -339,56 +297,42 @@ ENTRIES: dict[str, Entry] = {
         _finish_imputations,
         read=_read_imputations,
         refuse=_refuse_imputation,
-        drop=("random_state_",),
+        misleading="random_state_",
         numbers="d (1 + d n_iter_)",
         uses_response=False,
     ),
-    "sklearn.feature_extraction.text.TfidfTransformer": Entry(_tfidf, numbers="d"),
-    **dict.fromkeys(
-        named("sklearn.preprocessing", "Binarizer Normalizer"),
-        Entry(learns_nothing=True, by_record=True),
-    ),
+    "sklearn.feature_extraction.text.TfidfTransformer": Entry(("idf_ if use_idf",), numbers="d"),
+    "sklearn.preprocessing Binarizer Normalizer": Entry(learns_nothing=True, by_record=True),
     # These learn the number of columns, or public categories: there is nothing to release.
     "sklearn.preprocessing.OneHotEncoder": _encoder,
     "sklearn.preprocessing.OrdinalEncoder": replace(_encoder, passes_gaps=True),
     "sklearn.preprocessing.PolynomialFeatures": Entry((), numbers="0", by_record=True),
     "sklearn.impute.MissingIndicator": Entry(
-        (), public=("features_",), refuse=_refuse_some_columns, numbers="0"
+        (), public=("features_",), refuse=RefusedSettings(("features",)), numbers="0"
     ),
-    # Every fit takes the landmarks of the public fit, so they are public and not released.
+    # Every fit is replaced by the public fit, whose landmarks are public and not released.
     "sklearn.kernel_approximation.Nystroem": Entry(
         (),
-        public=("components_", "normalization_"),
-        refuse=_refuse_precomputed,
+        refuse=RefusedSettings(("kernel",)),
         anchored=True,
+        misleading="component_indices_",
         numbers="0",
-        substitute=_public_nystroem,
         by_record=True,
     ),
     "sklearn.kernel_approximation.RBFSampler": Entry(
         (),
         public=("random_weights_", "random_offset_"),
-        refuse=_refuse_open_seed_or_gamma,
+        refuse=RefusedSettings(("gamma", "random_state")),
         numbers="0",
         by_record=True,
     ),
     "sklearn.kernel_approximation.SkewedChi2Sampler": Entry(
-        (),
-        public=("random_weights_", "random_offset_"),
-        refuse=_refuse_open_seed,
-        numbers="0",
+        (), public=("random_weights_", "random_offset_"), refuse=REFUSED_SEED, numbers="0"
     ),
     "sklearn.kernel_approximation.PolynomialCountSketch": Entry(
-        (), public=("indexHash_", "bitHash_"), refuse=_refuse_open_seed, numbers="0"
+        (), public=("indexHash_", "bitHash_"), refuse=REFUSED_SEED, numbers="0"
     ),
-    **dict.fromkeys(
-        named("sklearn.random_projection", "GaussianRandomProjection SparseRandomProjection"),
-        Entry(
-            (),
-            public=("components_",),
-            refuse=_refuse_open_seed,
-            numbers="0",
-            by_record=True,
-        ),
+    "sklearn.random_projection GaussianRandomProjection SparseRandomProjection": Entry(
+        (), public=("components_",), refuse=REFUSED_SEED, numbers="0", by_record=True
     ),
 }

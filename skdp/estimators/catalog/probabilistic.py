@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.catalog.known import Bits, Counts, GaussianMoments
-from skdp.estimators.catalog.known_counts import Categories, Shares
+from skdp.estimators.catalog.known_counts import Bits, Categories, Counts, Shares
+from skdp.estimators.catalog.known_moments import GaussianMoments
 from skdp.estimators.catalog.repairs import (
     TINY,
     Divisors,
@@ -25,10 +25,6 @@ from skdp.estimators.catalog.repairs import (
 
 # Relative error of the longest axis of a covariance.
 ROUNDING = float(np.finfo(np.float64).eps)
-
-
-def _gaussian_nb(fitted: Estimator) -> tuple[str, ...]:
-    return ("class_prior_",) * (fitted.priors is None) + ("theta_", "var_")
 
 
 def _finish_gaussian_nb(released: Estimator, public_fit: Estimator) -> None:
@@ -103,10 +99,6 @@ def _finish_categorical_nb(released: Estimator, public_fit: Estimator) -> None:
     _finish_class_prior(released)
 
 
-def _quadratic(fitted: Estimator) -> tuple[str, ...]:
-    return ("means_", "covariance_") + ("priors_",) * (fitted.priors is None)
-
-
 def _read_class_covariances(fitted: Estimator, public_fit: Estimator) -> Values:
     """Return the covariances, since signs and order of eigenvectors are arbitrary."""
     pairs = zip(fitted.rotations_, fitted.scalings_, strict=True)
@@ -162,30 +154,21 @@ def _dummy_regressor(fitted: Estimator) -> tuple[str, ...]:
 
 ENTRIES: dict[str, Entry] = {
     "sklearn.naive_bayes.GaussianNB": Entry(
-        _gaussian_nb,
+        ("class_prior_ if not priors", "theta_", "var_"),
         _finish_gaussian_nb,
         divisors=Divisors(("var_",)),
         numbers="2 k d + k",
-        drop=("class_count_", "epsilon_"),
+        misleading="class_count_ epsilon_",
         known=GaussianMoments,
     ),
     "sklearn.naive_bayes.MultinomialNB": Entry(
-        _counts,
-        _finish_multinomial_nb,
-        numbers="k (d + 1)",
-        known=Counts,
+        _counts, _finish_multinomial_nb, numbers="k (d + 1)", known=Counts
     ),
     "sklearn.naive_bayes.ComplementNB": Entry(
-        ("feature_count_",),
-        _finish_complement_nb,
-        numbers="k d",
-        drop=("class_count_",),
+        ("feature_count_",), _finish_complement_nb, numbers="k d", misleading="class_count_"
     ),
     "sklearn.naive_bayes.BernoulliNB": Entry(
-        ("feature_count_", "class_count_"),
-        _finish_bernoulli_nb,
-        numbers="k (d + 1)",
-        known=Bits,
+        ("feature_count_", "class_count_"), _finish_bernoulli_nb, numbers="k (d + 1)", known=Bits
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
         ("category_count_",),
@@ -194,7 +177,7 @@ ENTRIES: dict[str, Entry] = {
         known=Categories,
     ),
     "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": Entry(
-        _quadratic,
+        ("means_", "covariance_", "priors_ if not priors"),
         _finish_quadratic,
         read=_read_class_covariances,
         divisors=Divisors(("covariance_",), raised_variances),
@@ -205,7 +188,7 @@ ENTRIES: dict[str, Entry] = {
         _finish_nearest_centroid,
         divisors=Divisors(("within_class_std_dev_",)),
         numbers="(k + 1) d",
-        drop=("deviations_",),
+        misleading="deviations_",
     ),
     "sklearn.dummy.DummyClassifier": Entry(
         _dummy_classifier, _finish_dummy_classifier, numbers="k", known=Shares

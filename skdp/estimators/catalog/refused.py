@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from skdp.core.classes import named
 from skdp.estimators.catalog.entry import Entry
 
 FEW_FEATURES = (
@@ -30,139 +27,95 @@ VOCABULARY = (
     "HashingVectorizer, which learns nothing, or wrap one fitted on public text in FrozenEstimator"
 )
 SUPPORT_VECTORS = "its fitted state are the training records that support it"
-
 SEARCHED = (
     "what it selects is chosen by scores on the private records, to which no noise is added. "
     "Choose on public records, and wrap the estimator with what was chosen"
 )
+BOOSTED = (
+    "each of its members is fitted to what those before it got wrong on the private records, so no "
+    "structure is public and one record moves all later members. Use RandomForest{kind} or "
+    "ExtraTrees{kind}, whose leaf values are released, or a linear model"
+)
+DEPTHS = (
+    "what it does with a record depends on the depth of a leaf and not on a value in it. Grown on "
+    "public records it can be used as it is, in a FrozenEstimator"
+)
 
-
-def _refuse(module: str, names: str, reason: str, **traits: Any) -> dict[str, Entry]:
-    return dict.fromkeys(named(module, names), Entry(refuse=reason, **traits))
-
+REASONS: dict[str, str] = {
+    "sklearn.manifold TSNE MDS ClassicalMDS SpectralEmbedding": EMBEDDING,
+    "sklearn.manifold Isomap LocallyLinearEmbedding": (
+        f"{RECORDS}: it embeds a new record among its neighbors. Use PCA or FactorAnalysis"
+    ),
+    "sklearn.cluster AgglomerativeClustering DBSCAN FeatureAgglomeration HDBSCAN OPTICS "
+    "SpectralClustering SpectralBiclustering SpectralCoclustering": LABELLING,
+    "sklearn.cluster.AffinityPropagation": (
+        "its centers are training records. Use KMeans or GaussianMixture"
+    ),
+    "sklearn.cluster MeanShift Birch": (
+        "the number of its clusters depends on the data. Use KMeans or GaussianMixture"
+    ),
+    "sklearn.cluster.BisectingKMeans": (
+        "it predicts from a tree of splits that scikit-learn keeps in a private attribute. Use "
+        "KMeans"
+    ),
+    "sklearn.neighbors KNeighborsClassifier KNeighborsRegressor KNeighborsTransformer "
+    "KernelDensity LocalOutlierFactor NearestNeighbors RadiusNeighborsClassifier "
+    "RadiusNeighborsRegressor RadiusNeighborsTransformer": f"{RECORDS}. {FEW_FEATURES}",
+    "sklearn.semi_supervised LabelPropagation LabelSpreading": f"{RECORDS}. {FEW_FEATURES}",
+    "sklearn.gaussian_process GaussianProcessClassifier GaussianProcessRegressor": (
+        f"{RECORDS}. {FEW_FEATURES}"
+    ),
+    "sklearn.svm NuSVC NuSVR OneClassSVM SVC SVR": (
+        f"{SUPPORT_VECTORS}. Use LinearSVC, LinearSVR or SGDOneClassSVM, after RBFSampler for a "
+        f"kernel. {FEW_FEATURES}"
+    ),
+    "sklearn.kernel_ridge.KernelRidge": f"{RECORDS}. Use Ridge, after RBFSampler for a kernel",
+    "sklearn.decomposition.KernelPCA": f"{RECORDS}. Use PCA, after RBFSampler for a kernel",
+    "sklearn.preprocessing.KernelCenterer": (
+        "it centers kernels with the training records. Use RBFSampler and StandardScaler"
+    ),
+    "sklearn.impute.KNNImputer": f"{RECORDS}. Use SimpleImputer or IterativeImputer",
+    "sklearn.model_selection GridSearchCV RandomizedSearchCV": SEARCHED,
+    "sklearn.model_selection.TunedThresholdClassifierCV": (
+        "its threshold is chosen by scores on the private records, to which no noise is added. "
+        "Use FixedThresholdClassifier, with a threshold chosen on public records"
+    ),
+    "sklearn.linear_model.RANSACRegressor": (
+        "which records it takes for outliers depends on each of them, so that one record may "
+        "exchange the whole model. Use HuberRegressor"
+    ),
+    "sklearn.semi_supervised.SelfTrainingClassifier": (
+        "which records it labels by itself depends on each of them, so that one record may "
+        "exchange many labels. Fit its estimator to the labeled records alone"
+    ),
+    "sklearn.feature_extraction.text CountVectorizer TfidfVectorizer": VOCABULARY,
+    "sklearn.feature_extraction.DictVectorizer": (
+        "its columns are taken from the records, and one may name a person. Use FeatureHasher, "
+        "which learns nothing, to transform public and private records beforehand"
+    ),
+    "sklearn.preprocessing LabelBinarizer LabelEncoder MultiLabelBinarizer": (
+        "it transforms labels, and these are public. Use it as it is, on the declared labels"
+    ),
+    "sklearn.ensemble AdaBoostClassifier GradientBoostingClassifier "
+    "HistGradientBoostingClassifier": BOOSTED.format(kind="Classifier"),
+    "sklearn.ensemble AdaBoostRegressor GradientBoostingRegressor "
+    "HistGradientBoostingRegressor": BOOSTED.format(kind="Regressor"),
+}
 
 ENTRIES: dict[str, Entry] = {
-    **_refuse("sklearn.manifold", "TSNE MDS ClassicalMDS SpectralEmbedding", EMBEDDING),
-    **_refuse(
-        "sklearn.manifold",
-        "Isomap LocallyLinearEmbedding",
-        f"{RECORDS}: it embeds a new record among its neighbors. Use PCA or FactorAnalysis",
-    ),
-    **_refuse(
-        "sklearn.cluster",
-        "AgglomerativeClustering DBSCAN FeatureAgglomeration HDBSCAN OPTICS SpectralClustering "
-        "SpectralBiclustering SpectralCoclustering",
-        LABELLING,
-    ),
-    **_refuse(
-        "sklearn.cluster",
-        "AffinityPropagation",
-        "its centers are training records. Use KMeans or GaussianMixture",
-    ),
-    **_refuse(
-        "sklearn.cluster",
-        "MeanShift Birch",
-        "the number of its clusters depends on the data. Use KMeans or GaussianMixture",
-    ),
-    **_refuse(
-        "sklearn.cluster",
-        "BisectingKMeans",
-        "it predicts from a tree of splits that scikit-learn keeps in a private attribute. Use "
-        "KMeans",
-    ),
-    **_refuse(
-        "sklearn.cross_decomposition",
-        "PLSSVD",
-        "scikit-learn keeps the means and scales of its transform in private attributes. Use "
-        "PLSRegression, or PCA to transform",
+    **{names: Entry(refuse=reason) for names, reason in REASONS.items()},
+    "sklearn.cross_decomposition.PLSSVD": Entry(
+        refuse="scikit-learn keeps the means and scales of its transform in private attributes. "
+        "Use PLSRegression, or PCA to transform",
         uses_response=True,
     ),
-    **_refuse(
-        "sklearn.neighbors",
-        "KNeighborsClassifier KNeighborsRegressor KNeighborsTransformer KernelDensity "
-        "LocalOutlierFactor NearestNeighbors RadiusNeighborsClassifier RadiusNeighborsRegressor "
-        "RadiusNeighborsTransformer",
-        f"{RECORDS}. {FEW_FEATURES}",
+    "sklearn.feature_selection GenericUnivariateSelect SelectFdr SelectFpr SelectFwe "
+    "SelectKBest SelectPercentile": Entry(refuse=SELECTION, uses_response=True, by_record=True),
+    "sklearn.feature_selection RFE RFECV SelectFromModel SequentialFeatureSelector": Entry(
+        refuse=SELECTION, uses_response=True, passes_gaps=True
     ),
-    **_refuse(
-        "sklearn.semi_supervised", "LabelPropagation LabelSpreading", f"{RECORDS}. {FEW_FEATURES}"
+    "sklearn.feature_selection.VarianceThreshold": Entry(
+        refuse=SELECTION, uses_response=False, passes_gaps=True, by_record=True
     ),
-    **_refuse(
-        "sklearn.gaussian_process",
-        "GaussianProcessClassifier GaussianProcessRegressor",
-        f"{RECORDS}. {FEW_FEATURES}",
-    ),
-    **_refuse(
-        "sklearn.svm",
-        "NuSVC NuSVR OneClassSVM SVC SVR",
-        f"{SUPPORT_VECTORS}. Use LinearSVC, LinearSVR or SGDOneClassSVM, after RBFSampler for "
-        f"a kernel. {FEW_FEATURES}",
-    ),
-    **_refuse(
-        "sklearn.kernel_ridge",
-        "KernelRidge",
-        f"{RECORDS}. Use Ridge, after RBFSampler for a kernel",
-    ),
-    **_refuse(
-        "sklearn.decomposition", "KernelPCA", f"{RECORDS}. Use PCA, after RBFSampler for a kernel"
-    ),
-    **_refuse(
-        "sklearn.preprocessing",
-        "KernelCenterer",
-        "it centers kernels with the training records. Use RBFSampler and StandardScaler",
-    ),
-    **_refuse("sklearn.impute", "KNNImputer", f"{RECORDS}. Use SimpleImputer or IterativeImputer"),
-    **_refuse(
-        "sklearn.feature_selection",
-        "GenericUnivariateSelect SelectFdr SelectFpr SelectFwe SelectKBest SelectPercentile",
-        SELECTION,
-        uses_response=True,
-        by_record=True,
-    ),
-    **_refuse(
-        "sklearn.feature_selection",
-        "RFE RFECV SelectFromModel SequentialFeatureSelector",
-        SELECTION,
-        uses_response=True,
-        passes_gaps=True,
-    ),
-    **_refuse(
-        "sklearn.feature_selection",
-        "VarianceThreshold",
-        SELECTION,
-        uses_response=False,
-        passes_gaps=True,
-        by_record=True,
-    ),
-    **_refuse("sklearn.model_selection", "GridSearchCV RandomizedSearchCV", SEARCHED),
-    **_refuse(
-        "sklearn.model_selection",
-        "TunedThresholdClassifierCV",
-        "its threshold is chosen by scores on the private records, to which no noise is added. "
-        "Use FixedThresholdClassifier, with a threshold chosen on public records",
-    ),
-    **_refuse(
-        "sklearn.linear_model",
-        "RANSACRegressor",
-        "which records it takes for outliers depends on each of them, so that one record may "
-        "exchange the whole model. Use HuberRegressor",
-    ),
-    **_refuse(
-        "sklearn.semi_supervised",
-        "SelfTrainingClassifier",
-        "which records it labels by itself depends on each of them, so that one record may "
-        "exchange many labels. Fit its estimator to the labeled records alone",
-    ),
-    **_refuse("sklearn.feature_extraction.text", "CountVectorizer TfidfVectorizer", VOCABULARY),
-    **_refuse(
-        "sklearn.feature_extraction",
-        "DictVectorizer",
-        "its columns are taken from the records, and one may name a person. Use FeatureHasher, "
-        "which learns nothing, to transform public and private records beforehand",
-    ),
-    **_refuse(
-        "sklearn.preprocessing",
-        "LabelBinarizer LabelEncoder MultiLabelBinarizer",
-        "it transforms labels, and these are public. Use it as it is, on the declared labels",
-    ),
+    "sklearn.ensemble IsolationForest RandomTreesEmbedding": Entry(refuse=DEPTHS, by_record=True),
 }

@@ -28,10 +28,7 @@ def positive(values: ArrayLike, fallback: ArrayLike) -> NDArray:
 
 
 def raised_divisors(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
-    """Raise divisors that noise hides to the public values, at most to two standard errors.
-
-    Next to 0 the inverse of a divisor would be the largest factor of all.
-    """
+    """Raise divisors that noise hides to the public values, at most to two standard errors."""
     return np.maximum(values, np.minimum(public, 2 * np.asarray(errors)))
 
 
@@ -62,8 +59,7 @@ def raised_variances(values: ArrayLike, public: ArrayLike, errors: ArrayLike) ->
 def raised_eigenvalues(matrix: NDArray, public: NDArray, errors: NDArray) -> NDArray:
     """Raise eigenvalues that may be noise to the variance that the public matrix has there.
 
-    At most to the largest eigenvalue of noise: of a symmetric matrix of independent entries with
-    these standard errors it is about twice the root of the sum of squares of a row.
+    The largest eigenvalue of symmetric noise is about twice the norm of the errors in a row.
     """
     eigenvalues, vectors = np.linalg.eigh(matrix)
     expected = np.sum(vectors * (public @ vectors), axis=0)
@@ -75,18 +71,6 @@ def nonnegative(values: ArrayLike, fallback: ArrayLike) -> NDArray:
     """Replace negative values by the fallback."""
     values = np.asarray(values)
     return np.where(values < 0, fallback, values)
-
-
-def read_variances(fitted: Estimator) -> NDArray:
-    """Return the variances, zero for columns that scikit-learn takes for constant."""
-    taken_for_constant = (fitted.scale_ == 1) & (np.sqrt(fitted.var_) != 1)
-    return np.where(taken_for_constant, 0.0, fitted.var_).astype(fitted.var_.dtype)
-
-
-def standard_deviations(variances: NDArray, fallback: NDArray) -> tuple[NDArray, NDArray]:
-    """Replace negative variances by the fallback; return variances and scale."""
-    variances = nonnegative(variances, fallback)
-    return variances, np.where(variances == 0, 1.0, np.sqrt(variances))
 
 
 def positive_counts(counts: ArrayLike) -> NDArray:
@@ -117,11 +101,10 @@ def correlations(matrix: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def nearest_covariance(matrix: NDArray, public: NDArray, *, singular: bool = False) -> NDArray:
-    """Repair a matrix that is no covariance; to rounding, one that is `singular` may be.
+    """Repair a matrix that is no covariance, nor, if it may be `singular`, nearly one.
 
-    Variances that are not positive become the public fit's. Correlations are cut to [-1, 1]; then
-    those of their eigenvalues that are not positive become the smallest positive one of the public
-    fit's correlations, and the result is scaled back, such that the variances stay.
+    Variances that are not positive become public ones, and eigenvalues of the correlations that are
+    not positive the smallest positive one of the public correlations; the variances stay.
     """
     if _is_covariance(matrix, singular):
         return matrix
@@ -179,7 +162,7 @@ def triangle(matrix: NDArray) -> NDArray:
 
 
 def side_of(values: ArrayLike) -> int:
-    """Return the number of rows of the matrix that an upper triangle is of."""
+    """Return the number of rows of the matrix of an upper triangle."""
     return int(np.sqrt(2 * np.shape(values)[-1]))
 
 

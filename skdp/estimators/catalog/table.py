@@ -14,27 +14,10 @@ from skdp.estimators.catalog.entry import Entry
 
 
 class SupportedEstimator(NamedTuple):
-    """One line of :func:`skdp.supported_estimators`.
+    """A class that ``release="auto"`` knows, with what is released at its default parameters.
 
-    Parameters
-    ----------
-    name : str
-        Name of the class.
-    kind : str
-        "classifier", "regressor", "clusterer", "transformer", "density" or "outlier_detector".
-    released : tuple of str
-        The fitted attributes that are released, with the parameters at their defaults. None are
-        where all that is learned is public.
-    numbers : str
-        How many numbers these are, with d features and k classes, outputs, components or clusters
-        (k = 1 for two classes of a linear classifier). "0" where nothing is released; empty for a
-        class of your own.
-
-    Examples
-    --------
-    >>> from skdp.estimators.catalog.table import SupportedEstimator
-    >>> SupportedEstimator("KMeans", "clusterer", ("cluster_centers_",), "k d").numbers
-    'k d'
+    `numbers` says how many, with d features and k classes, outputs, components or clusters (k = 1
+    for two classes of a linear classifier); it is empty for a class of your own.
     """
 
     name: str

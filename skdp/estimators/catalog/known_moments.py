@@ -1,4 +1,4 @@
-"""The statistics of single classes; the proofs are in the user guide, "Sensitivities on paper"."""
+"""Statistics of moments; the proofs are in the user guide, "Sensitivities on paper"."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from skdp.estimators.statistics import Front, OfClasses, Products
 class ClassMoment(OfClasses):
     """The moment of a MomentClassifier.
 
-    From four classes on, each has a row of its own: the codes of the model, which are made of these
-    rows, have absolute values that add up to more, and so a larger change in the L1 norm.
+    From four classes on, each class has a row of its own: codes would change more in the L1 norm.
     """
 
     name = "moment_"
@@ -42,18 +41,14 @@ class ClassMoment(OfClasses):
     def _table(self) -> Matrix:
         return class_codes(len(self.classes)) if len(self.classes) < 4 else super()._table()
 
-    def features(self, X: Container) -> Container:
-        """Return (x, c)."""
-        return with_constant(X, self.constant)
-
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Make codes of the rows of the classes."""
+        """Turn the rows of the classes into codes."""
         codes = class_codes(len(self.classes))
         put_moment(released, codes.T @ mean if len(mean) == len(codes) else mean, self.front)
 
 
 def put_moment(released: Estimator, moment: Matrix, front: Front) -> None:
-    """Take the second moment that is given, or a diagonal one of the size of the clips."""
+    """Set the moment and, unless one is given, a second moment of the size of the clips."""
     released.moment_ = moment
     if released.second_moment is None:
         released.second_moment_ = np.diag(np.append(front.squares, 1.0))
@@ -78,25 +73,21 @@ class ResponseMoment(Products):
         self.l1 = 2 * (self.front.absolute + self.constant)
 
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
-        """Return the response, scaled and clipped."""
-        return self.model.codes(y)
-
-    features = ClassMoment.features
+        return self.model._codes(y)
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Take it as it is."""
         put_moment(released, mean, self.front)
 
 
 class ScaledMoments(Products):
     """Base of statistics with x and its square: their scale, and how far they move.
 
-    In a box x is scaled to [-1, 1]. In a ball it stays as it is. The square has a weight, with
-    which it adds nothing to what can change while the code stays.
+    In a box x is scaled to [-1, 1]; in a ball it stays as it is. The square has a weight with which
+    it adds nothing to the largest change while the code stays.
     """
 
     def _scale(self, weight_in_box: float) -> None:
-        """Set scale and weight, largest sizes, and what changes at most while the code stays."""
+        """Set scale, weight, largest sizes, and the largest change while the code stays."""
         front, d = self.front, self.n_features
         box = np.linalg.norm(np.maximum(np.abs(front.low), np.abs(front.high)))
         if front.radius < box:
@@ -117,7 +108,6 @@ class ScaledMoments(Products):
         self.within_l1, self.within_l2 = d * self.weight * steepest**2, 2 * math.sqrt(d)
 
     def features(self, X: Container) -> Matrix:
-        """Return scaled x, and its square times the weight."""
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
         scaled = np.clip((dense - self.middle) / self.half, -self.limit, self.limit)
         return np.hstack([scaled, self.weight * scaled**2])
@@ -147,7 +137,7 @@ class ScalerMoments(ScaledMoments):
     name = "moments"
 
     def _bound(self, estimator: Estimator) -> None:
-        """There is one code, so all that can change is the features."""
+        """There is one code, so only the features can change."""
         self._scale(weight_in_box=1.5)
         self.shape = (1, 2 * self.n_features)
         self.l2 = self.within_l2
@@ -155,11 +145,9 @@ class ScalerMoments(ScaledMoments):
         self.largest = math.sqrt(self.square)
 
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
-        """Return 1 for each record."""
         return np.ones((n_samples, 1))
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set mean and variance."""
         errors = np.broadcast_to(self.errors, mean.shape)
         usual = None if self.usual is None else self.usual[0]
         means, variances = self._mean_and_variance(mean[0], errors[0], usual)
@@ -175,7 +163,7 @@ class GaussianMoments(ScaledMoments, OfClasses):
     name = "class_moments"
 
     def _bound(self, estimator: Estimator) -> None:
-        """The constant is as large as adds nothing to what can change within a class."""
+        """Choose the largest constant that adds nothing to the change within a class."""
         super()._bound(estimator)
         self._scale(weight_in_box=math.sqrt(0.75))
         self.constant = math.sqrt(self.within_l2**2 / 2 - self.square)
@@ -187,7 +175,6 @@ class GaussianMoments(ScaledMoments, OfClasses):
         self.largest = math.sqrt(square)
 
     def features(self, X: Container) -> Matrix:
-        """Return (x, a x^2, c)."""
         return np.asarray(with_constant(super().features(X), self.constant))
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
@@ -204,67 +191,3 @@ class GaussianMoments(ScaledMoments, OfClasses):
         """Return the shares of the classes, and the moments of each."""
         shares = np.maximum(on_simplex(mean[:, -1] / self.constant), TINY)
         return shares, mean[:, :-1] / shares[:, None]
-
-
-class Counts(OfClasses):
-    """Class counts and sums of each column and class, for a MultinomialNB."""
-
-    name = "class_sums"
-
-    def _bound(self, estimator: Estimator) -> None:
-        """Of amounts, two records of a class differ by less than two of different classes."""
-        super()._bound(estimator)
-        if (self.front.low < 0).any():
-            raise ValueError(
-                f"{type(estimator).__name__} counts amounts, which are not negative. Put "
-                "ClipBox(0, high) before it, or before the ClipNorm that stands there."
-            )
-        self.constant = self.front.radius / 2
-        self.shape = (len(self.classes), self.n_features + 1)
-        self.largest = math.hypot(self.front.radius, self.constant)
-        self.l2 = math.sqrt(2) * self.largest
-        self.l1 = 2 * (self.front.absolute + self.constant)
-
-    def features(self, X: Container) -> Container:
-        """Return (x, c)."""
-        return with_constant(X, self.constant)
-
-    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set the counts."""
-        released.feature_count_ = n_samples * mean[:, :-1]
-        released.class_count_ = n_samples * mean[:, -1] / self.constant
-
-
-class Bits(OfClasses):
-    """Class counts and how often each bit is set in each class, for a BernoulliNB.
-
-    A bit counts as 1/2 or -1/2, which halves what a record of another class can change.
-    """
-
-    name = "class_sums"
-    needs_clip = False  # a record is made of bits, whatever it was
-
-    def _bound(self, estimator: Estimator) -> None:
-        """Within a class all bits may turn; the constant is as large as adds nothing to that."""
-        super()._bound(estimator)
-        self.threshold, d = estimator.binarize, self.n_features
-        if self.threshold is None and ((self.front.low < 0) | (self.front.high > 1)).any():
-            raise ValueError(
-                "BernoulliNB(binarize=None) takes its records for bits. Put ClipBox(0, 1) right "
-                "before it, or give it a public threshold in 'binarize'."
-            )
-        self.constant = math.sqrt(d) / 2
-        self.shape = (len(self.classes), d + 1)
-        self.l2, self.l1 = math.sqrt(d), d + 2 * self.constant
-        self.largest = math.sqrt(d / 2)
-
-    def features(self, X: Container) -> Matrix:
-        """Return (bit - 1/2, c)."""
-        dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-        bits = dense if self.threshold is None else dense > self.threshold
-        return np.asarray(with_constant(bits - 0.5, self.constant))
-
-    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Set the counts."""
-        released.class_count_ = n_samples * mean[:, -1] / self.constant
-        released.feature_count_ = n_samples * mean[:, :-1] + released.class_count_[:, None] / 2
