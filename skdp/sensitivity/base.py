@@ -31,25 +31,22 @@ class Sensitivity(ABC):
         dataset: Dataset | None = None,
         uses_response: bool = True,
     ) -> Self:
-        """Return the sensitivity of an estimator, or refuse the estimator.
-
-        Parameters
-        ----------
-        estimator : estimator object
-            Only its class and parameters are read.
-        release : object
-            The parameter of PrivateEstimator.
-        dataset : Dataset or None, default=None
-            Records of the form of the data. No entry is read.
-        uses_response : bool, default=True
-            Whether the estimator, or the target, reads a response.
-
-        Returns
-        -------
-        Sensitivity
-            The same, unless overridden.
-        """
+        """Return the sensitivity of an estimator, or refuse the estimator; no entry is read."""
         return self
+
+    def public_dataset(
+        self,
+        n_samples: int,
+        schema: Schema | None = None,
+        attempt: int = 0,
+        *,
+        allow_nan: bool = False,
+    ) -> Dataset:
+        """Draw a dataset from the oracle apart from all pairs, another one at each attempt.
+
+        X may lack numbers if the schema says so, or `allow_nan` where there is no schema.
+        """
+        raise NotImplementedError  # by default nothing is drawn
 
     @abstractmethod
     def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
@@ -71,18 +68,7 @@ class Sensitivity(ABC):
         """
 
     def options(self, mechanism: Any) -> list[tuple[Self, Any]]:
-        """Pair the alternatives of a mechanism with the bounds for them.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            The noise.
-
-        Returns
-        -------
-        list of (Sensitivity, Mechanism)
-            At least one pair.
-        """
+        """Pair the alternatives of a mechanism with the bounds for them, at least one."""
         return [(self, mechanism)]
 
     @abstractmethod
@@ -144,18 +130,7 @@ class Settled(Sensitivity):
         """
 
     def bounded(self, target: Target) -> Target:
-        """Return the function that is bounded: the target, on clipped records under ranges.
-
-        Parameters
-        ----------
-        target : Target
-            What is to be released.
-
-        Returns
-        -------
-        Target
-            The same, or one that clips.
-        """
+        """Return the function that is bounded: under ranges, the target on clipped records."""
         return target
 
 

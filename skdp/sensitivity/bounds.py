@@ -19,7 +19,6 @@ from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Estimator, Seed
-from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity, Settled, in_basis_of, refuse_zero
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
@@ -62,15 +61,11 @@ class KnownSensitivity(Settled):
     shape : tuple of int or None, default=None
         Shape of the value, from which a plan computes the standard errors. None where it is not
         known.
-    prior : oracle or None, default=None
-        Source of plausible records, as for SensitivitySampler, from which a mechanism with
-        ``basis="auto"`` learns a public code that makes no difference larger. It must not be
-        derived from the private data; it does not affect the guarantee otherwise. For a bound in
-        the values as they are, without a gamma.
-    n_pilot_pairs : int, default=199
-        Number of pairs of the prior from which the code is learned, at most 1000.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Seed of these pairs, which is public. None draws a fresh one.
+    prior : oracle, SensitivitySampler or None, default=None
+        Source of plausible records, from which a mechanism with ``basis="auto"`` learns a public
+        code that makes no difference larger. It must not be derived from the private data; it does
+        not affect the guarantee otherwise. A sampler also sets the seed and number of the pilot
+        pairs, otherwise 199. For a bound in the values as they are, without a gamma.
     l2_value : float or None, default=None
         A smaller bound in the L2 norm, for a bound in the L1 norm. None where no other is known.
     key : str, default=""
@@ -112,8 +107,6 @@ class KnownSensitivity(Settled):
     estimator: EstimatorRule | None = None
     shape: tuple[int, ...] | None = None
     prior: Any = None
-    n_pilot_pairs: int = field(default=199, repr=False)
-    random_state: Seed = field(default=None, repr=False)
     l2_value: float | None = field(default=None, repr=False)
     key: str = field(default="", repr=False)
     missing: str = field(default="", repr=False)
@@ -123,13 +116,7 @@ class KnownSensitivity(Settled):
     @property
     def draws_from(self) -> Oracle | None:
         """The prior, ready to be drawn from."""
-        return None if self.prior is None else as_oracle(self.prior)
-
-    @property
-    def sampler(self) -> SensitivitySampler:
-        """A sampler that draws pilots and public records from the prior."""
-        number, seed = self.n_pilot_pairs, self.random_state
-        return SensitivitySampler(self.prior, gamma=None, n_pairs=number, random_state=seed)
+        return None if self.prior is None else self.prior.draws_from
 
     def public_dataset(
         self,
@@ -139,25 +126,7 @@ class KnownSensitivity(Settled):
         *,
         allow_nan: bool = False,
     ) -> Dataset:
-        """Draw one dataset from the prior, apart from all pairs.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        schema : Schema or None, default=None
-            Their form; None takes that in which the prior yields them.
-        attempt : int, default=0
-            Another number gives another dataset.
-        allow_nan : bool, default=False
-            Whether X may lack numbers where `schema` is None, which else says so.
-
-        Returns
-        -------
-        Dataset
-            As from SensitivitySampler.
-        """
-        return self.sampler.public_dataset(n_samples, schema, attempt, allow_nan=allow_nan)
+        return self.prior.public_dataset(n_samples, schema, attempt, allow_nan=allow_nan)
 
     @property
     def oracle(self) -> str | None:
@@ -215,8 +184,7 @@ class KnownSensitivity(Settled):
                     f"L1 norm. Got {self.l2_value!r}, and {self.value!r} in {geometry.key!r}."
                 )
         if self.prior is not None:
-            as_oracle(self.prior)
-            check_count("n_pilot_pairs", self.n_pilot_pairs, "KnownSensitivity")
+            object.__setattr__(self, "prior", as_prior(self.prior))
             if self.gamma or (geometry.basis.digest and not geometry.basis.has_prior):
                 raise ValueError(
                     "The 'prior' parameter of KnownSensitivity is for a bound in the values as "
@@ -302,8 +270,8 @@ class KnownSensitivity(Settled):
             )
         known = self
         if self.prior is not None:
-            sampler = self.sampler.for_estimator(estimator, release, dataset, uses_response)
-            known = replace(self, prior=sampler.oracle)
+            prior = self.prior.for_estimator(estimator, release, dataset, uses_response)
+            known = replace(self, prior=prior)
         if self.estimator is None:
             return known
         self.estimator.check(estimator)
@@ -320,10 +288,10 @@ class KnownSensitivity(Settled):
             check_clippable(example.X, schema.parts[0].dtypes, self.ranges)
         if self.prior is None:
             return self, schema
-        sampler, _ = self.sampler.agree(schema, example)
+        prior, _ = self.prior.agree(schema, example)
         # the data keep their form, since the bound is for any record of it
-        sampler.public_dataset(example.n_records, schema)
-        return replace(self, random_state=sampler.random_state), schema
+        prior.public_dataset(example.n_records, schema)
+        return replace(self, prior=prior), schema
 
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
@@ -346,6 +314,15 @@ class KnownSensitivity(Settled):
 
     def bounded(self, target: Target) -> Target:
         return target if self.ranges is None else ClippedTarget(target, self.ranges)
+
+
+def as_prior(oracle: object, random_state: Seed = None) -> SensitivitySampler:
+    """Return a sampler as it is, and make one of an oracle that yields pilots for a code."""
+    if isinstance(oracle, SensitivitySampler):
+        return oracle
+    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=199, random_state=random_state)
+    sampler.plan(1)  # checks the oracle
+    return sampler
 
 
 def said_of_gaps(sensitivity: object) -> str:

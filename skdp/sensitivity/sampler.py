@@ -486,24 +486,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         *,
         allow_nan: bool = False,
     ) -> Dataset:
-        """Draw one dataset from the oracle, apart from all pairs.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        schema : Schema or None, default=None
-            As for `sample`.
-        attempt : int, default=0
-            Another number gives another dataset.
-        allow_nan : bool, default=False
-            Whether X may lack numbers where `schema` is None, which else says so.
-
-        Returns
-        -------
-        Dataset
-            A named tuple of X, y and sample_weight. What the oracle does not yield is None.
-        """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         rng, _ = streams(self._entropy(), public_key(attempt))
         return draw(self.draws_from, n_samples, rng, schema=schema, full=True, allow_nan=allow_nan)
@@ -535,8 +517,15 @@ class ResumedEstimate(Sensitivity):
     def confidence(self) -> float | None:
         return self.estimate.confidence
 
-    def public_dataset(self, *args: Any, **options: Any) -> Dataset:
-        return self.sampler.public_dataset(*args, **options)
+    def public_dataset(
+        self,
+        n_samples: int,
+        schema: Schema | None = None,
+        attempt: int = 0,
+        *,
+        allow_nan: bool = False,
+    ) -> Dataset:
+        return self.sampler.public_dataset(n_samples, schema, attempt, allow_nan=allow_nan)
 
     def for_estimator(
         self,
