@@ -33,7 +33,7 @@ from skdp.sensitivity.adapters import with_numbered_labels
 from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
-from skdp.sensitivity.sampler import ResumedEstimate, SensitivitySampler
+from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets import make_target, warn_of_unknown_categories
 
 # How often public records are drawn anew until they hold every class.
@@ -115,7 +115,8 @@ def _with_prior(given: Parameters, sensitivity: Any) -> Any:
     if given.prior is None:
         return sensitivity
     if isinstance(sensitivity, SensitivityEstimate):
-        return ResumedEstimate.of(sensitivity, given.prior)
+        sampler = SensitivitySampler(given.prior, random_state=sensitivity.seed)
+        return replace(sensitivity, prior=sampler)
     seed = None
     if given.random_state is not None:
         words = np.random.SeedSequence(given.random_state, spawn_key=(1,)).generate_state(4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 from skdp.core.dataset import Dataset
@@ -19,10 +20,13 @@ class Sensitivity(ABC):
     A plan calls `for_estimator`, then `agree` on the form of the records, then `settle`.
     """
 
+    prior: Sensitivity | None = None
+    """A sampler that draws the public records in the place of a settled sensitivity."""
+
     @property
     def draws_from(self) -> Oracle | None:
         """The oracle, ready to be drawn from; None where nothing is drawn."""
-        return None
+        return None if self.prior is None else self.prior.draws_from
 
     def for_estimator(
         self,
@@ -32,7 +36,11 @@ class Sensitivity(ABC):
         uses_response: bool = True,
     ) -> Self:
         """Return the sensitivity of an estimator, or refuse the estimator; no entry is read."""
-        return self
+        if self.prior is None:
+            return self
+        prior = self.prior.for_estimator(estimator, release, dataset, uses_response)
+        settled: Any = self
+        return replace(settled, prior=prior)
 
     def public_dataset(
         self,
@@ -46,7 +54,8 @@ class Sensitivity(ABC):
 
         X may lack numbers if the schema says so, or `allow_nan` where there is no schema.
         """
-        raise NotImplementedError  # by default nothing is drawn
+        assert self.prior is not None
+        return self.prior.public_dataset(n_samples, schema, attempt, allow_nan=allow_nan)
 
     @abstractmethod
     def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:

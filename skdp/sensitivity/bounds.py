@@ -15,7 +15,6 @@ from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.guarantee import ASSERTED
 from skdp.core.identity import key_of
-from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Estimator, Seed
@@ -112,21 +111,6 @@ class KnownSensitivity(Settled):
     missing: str = field(default="", repr=False)
 
     confidence: ClassVar[None] = None
-
-    @property
-    def draws_from(self) -> Oracle | None:
-        """The prior, ready to be drawn from."""
-        return None if self.prior is None else self.prior.draws_from
-
-    def public_dataset(
-        self,
-        n_samples: int,
-        schema: Schema | None = None,
-        attempt: int = 0,
-        *,
-        allow_nan: bool = False,
-    ) -> Dataset:
-        return self.prior.public_dataset(n_samples, schema, attempt, allow_nan=allow_nan)
 
     @property
     def oracle(self) -> str | None:
@@ -268,10 +252,7 @@ class KnownSensitivity(Settled):
                 "records have weights, with an oracle that yields (X, y, sample_weight). Got a "
                 "known sensitivity, which is for records without weights."
             )
-        known = self
-        if self.prior is not None:
-            prior = self.prior.for_estimator(estimator, release, dataset, uses_response)
-            known = replace(self, prior=prior)
+        known = super().for_estimator(estimator, release, dataset, uses_response)
         if self.estimator is None:
             return known
         self.estimator.check(estimator)

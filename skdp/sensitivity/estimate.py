@@ -57,6 +57,8 @@ class SensitivityEstimate(Settled):
     key : str, default=""
         Identity of the target; see the user guide. An estimate serves its own target only, and
         without a key no target.
+    prior : SensitivitySampler or None, default=None
+        What draws the public records of a further release. It is not stored or compared.
 
     Attributes
     ----------
@@ -90,6 +92,7 @@ class SensitivityEstimate(Settled):
     form: tuple[Key, ...] = ()
     n_rounding: int = 0
     key: str = ""
+    prior: Any = field(default=None, compare=False)
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -130,7 +133,7 @@ class SensitivityEstimate(Settled):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SensitivityEstimate):
             return NotImplemented
-        names = [each.name for each in fields(self) if each.name != "norms"]
+        names = [each.name for each in fields(self) if each.compare and each.name != "norms"]
         alike = all(getattr(self, name) == getattr(other, name) for name in names)
         return alike and np.array_equal(self.norms, other.norms)
 
@@ -148,7 +151,11 @@ class SensitivityEstimate(Settled):
         """None, since the guarantee names the oracle instead."""
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
-        return self, schema.agree_with_key(self.form)
+        estimate = self
+        if self.prior is not None:
+            prior, schema = self.prior.agree(schema, example)
+            estimate = replace(self, prior=prior)
+        return estimate, schema.agree_with_key(self.form)
 
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
@@ -157,7 +164,8 @@ class SensitivityEstimate(Settled):
         self.check_fits(n_samples, schema, mechanism.geometry)
         self.check_made_for(target)
         self.check_usable()
-        return self, mechanism
+        # a release holds no record of an oracle
+        return self if self.prior is None else replace(self, prior=None), mechanism
 
     def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
         rules = {
@@ -259,8 +267,8 @@ class SensitivityEstimate(Settled):
         dict
             One entry per parameter; None for infinite norms, which JSON does not have.
         """
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
-        return values | {
+        stored = [each.name for each in fields(self) if each.init and each.compare]
+        return {name: getattr(self, name) for name in stored} | {
             "norms": [norm if math.isfinite(norm) else None for norm in self.norms.tolist()],
             "order_statistic": asdict(self.order_statistic),
             "geometry": self.geometry.to_dict(),

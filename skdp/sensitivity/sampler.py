@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import joblib
 import numpy as np
@@ -492,56 +492,3 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
     def _entropy(self) -> int:
         return public_seed(self.random_state, "random_state", "SensitivitySampler")
-
-
-@dataclass(frozen=True)
-class ResumedEstimate(Sensitivity):
-    """An estimate that is used again, and a sampler of its seed that draws the public records."""
-
-    estimate: SensitivityEstimate
-    sampler: SensitivitySampler
-
-    @classmethod
-    def of(cls, estimate: SensitivityEstimate, oracle: object) -> Self:
-        return cls(estimate, SensitivitySampler(oracle, random_state=estimate.seed))
-
-    @property
-    def draws_from(self) -> Oracle:
-        return self.sampler.draws_from
-
-    @property
-    def gamma(self) -> float:
-        return self.estimate.gamma
-
-    @property
-    def confidence(self) -> float | None:
-        return self.estimate.confidence
-
-    def public_dataset(
-        self,
-        n_samples: int,
-        schema: Schema | None = None,
-        attempt: int = 0,
-        *,
-        allow_nan: bool = False,
-    ) -> Dataset:
-        return self.sampler.public_dataset(n_samples, schema, attempt, allow_nan=allow_nan)
-
-    def for_estimator(
-        self,
-        estimator: Estimator,
-        release: object,
-        dataset: Dataset | None = None,
-        uses_response: bool = True,
-    ) -> Self:
-        sampler = self.sampler.for_estimator(estimator, release, dataset, uses_response)
-        return replace(self, sampler=sampler)
-
-    def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
-        sampler, schema = self.sampler.agree(schema, example)
-        return replace(self, sampler=sampler), self.estimate.agree(schema, example)[1]
-
-    def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
-    ) -> tuple[SensitivityEstimate, MechanismType]:
-        return self.estimate.settle(target, n_samples, schema, mechanism)
