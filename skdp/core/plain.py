@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from scipy import sparse
 
 from skdp.core.dataset import belongs_to
 from skdp.core.dtypes import (
+    DType,
     categories_of,
     holds_numbers,
     is_float,
@@ -70,7 +70,7 @@ def columns_of(container: Container) -> list[Container]:
     return [container.iloc[:, place] for place in range(container.shape[1])]
 
 
-def dtypes_of(container: Container) -> list[Any]:
+def dtypes_of(container: Container) -> list[DType]:
     """List the declared types of a container, one for each column of a frame."""
     if belongs_to(container, "pandas", "polars"):
         return [column.dtype for column in columns_of(container)]
@@ -131,7 +131,7 @@ def as_array_of(container: Container) -> NDArray:
 def with_doubles(X: Container, are_objects: bool = False) -> Container:
     """Return records whose columns of numbers, and perhaps of objects, are doubles."""
 
-    def stays(dtype: Any) -> bool:
+    def stays(dtype: DType) -> bool:
         is_single = isinstance(dtype, np.dtype) and is_float(dtype)  # of the same values
         return is_single or not (holds_numbers(dtype) or (are_objects and is_object(dtype)))
 

@@ -7,7 +7,6 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator, RandomState
@@ -34,9 +33,7 @@ def describe_oracle(oracle: object) -> str:
 class OracleAdapter(Oracle):
     """An object that can be sampled, as an oracle: ``sample(source, n_samples, rng)`` draws."""
 
-    def __init__(
-        self, source: Any, description: str, sample: Callable[[Any, int, Generator], Sample]
-    ) -> None:
+    def __init__(self, source: object, description: str, sample: Callable[..., Sample]) -> None:
         self.source = source
         self.description = description
         self.sample = sample
@@ -56,7 +53,7 @@ _DENSITIES = (
 )
 
 
-def _is_known(source: Any) -> bool:
+def _is_known(source: object) -> bool:
     """Return whether an object is a class of scipy or scikit-learn that draws record by record."""
     if public_name(type(source)) in _DENSITIES:
         return True
@@ -123,7 +120,7 @@ def _check_signature(oracle: Callable) -> None:
         ) from None
 
 
-def _call(source: Any, n_samples: int, rng: Generator) -> Sample:
+def _call(source: Callable, n_samples: int, rng: Generator) -> Sample:
     return source(n_samples, rng)
 
 
@@ -141,7 +138,7 @@ def _adapt_scipy(distribution: object) -> OracleAdapter:
     return OracleAdapter(distribution, name, _sample_scipy)
 
 
-def _sample_scipy(source: Any, n_samples: int, rng: Generator) -> Sample:
+def _sample_scipy(source: Estimator, n_samples: int, rng: Generator) -> Sample:
     if hasattr(source, "rvs"):
         X = source.rvs(size=n_samples, random_state=rng)
     elif hasattr(source, "resample"):
@@ -171,7 +168,7 @@ def _seed_parameter(estimator: Estimator) -> str | None:
     return next((name for name in ("random_state", "rng") if name in parameters), None)
 
 
-def _sample_estimator(source: Any, n_samples: int, rng: Generator) -> Sample:
+def _sample_estimator(source: Estimator, n_samples: int, rng: Generator) -> Sample:
     parameter = _seed_parameter(source)
     # scikit-learn wants the legacy interface; this one draws from the same bits
     seed = rng if parameter == "rng" else RandomState(rng.bit_generator)
@@ -191,9 +188,9 @@ def with_numbered_labels(oracle: Oracle) -> Oracle:
     return numbered
 
 
-def _number_labels(source: Any, n_samples: int, rng: Generator) -> Sample:
+def _number_labels(source: Oracle, n_samples: int, rng: Generator) -> Sample:
     X, y, *weights = source(n_samples, rng)
-    return X, np.searchsorted(source.classes_, as_labels(y)), *weights
+    return X, np.searchsorted(np.asarray(source.classes_), as_labels(y)), *weights
 
 
 def without_response(oracle: Oracle) -> Oracle:
@@ -201,5 +198,5 @@ def without_response(oracle: Oracle) -> Oracle:
     return OracleAdapter(oracle, oracle.description, _drop_response)
 
 
-def _drop_response(source: Any, n_samples: int, rng: Generator) -> Sample:
+def _drop_response(source: Oracle, n_samples: int, rng: Generator) -> Sample:
     return as_dataset(source(n_samples, rng), f"What the oracle {source.description} returns").X

@@ -18,7 +18,7 @@ from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.schema import Key, Schema, describe_key
 from skdp.core.target import Target
-from skdp.sensitivity.base import Settled, in_basis_of, refuse_zero
+from skdp.sensitivity.base import Sensitivity, Settled, in_basis_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 
@@ -92,7 +92,7 @@ class SensitivityEstimate(Settled):
     form: tuple[Key, ...] = ()
     n_rounding: int = 0
     key: str = ""
-    prior: Any = field(default=None, compare=False)
+    prior: Sensitivity | None = field(default=None, compare=False)
     value: float = field(init=False)
 
     def __post_init__(self) -> None:

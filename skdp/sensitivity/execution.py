@@ -31,8 +31,6 @@ STARTUP = 1.5
 CHUNK_SIZE = 50
 """Pairs of two calls in a task, which take much longer than handing out the task."""
 
-Evaluate = Callable[[range], Any]
-
 
 def check_resources(n_jobs: object, memory: object, verbose: object) -> None:
     """Check the number of workers, the folder and `verbose`."""
@@ -48,14 +46,14 @@ def check_resources(n_jobs: object, memory: object, verbose: object) -> None:
 
 
 def run(
-    evaluate: Evaluate,
+    evaluate: Callable[[range], T],
     pairs: range,
     chunk_size: int,
     *,
     n_jobs: int | None = None,
     memory: object = None,
     key: str = "",
-) -> Generator[Any, None, None]:
+) -> Generator[T, None, None]:
     """Evaluate pairs chunk by chunk, in their order.
 
     ``evaluate(pairs)`` returns the same results in any process. `key` identifies all other inputs
@@ -70,11 +68,9 @@ def run(
             chunk for chunk in chunks if not cached.check_call_in_cache(key, evaluate, chunk)
         ]
     if joblib.effective_n_jobs(n_jobs) > 1 and _takes_long(evaluate, missing):
-        lost = {chunk.start for chunk in missing}
-        results = _on_workers(n_jobs, (delayed(task)(evaluate, chunk) for chunk in missing))
+        results = _on_workers(n_jobs, (delayed(task)(evaluate, chunk) for chunk in chunks))
         try:
-            for chunk in chunks:
-                yield next(results) if chunk.start in lost else task(evaluate, chunk)
+            yield from results
         finally:
             _end(results)
         return
@@ -118,7 +114,7 @@ def _end(results: object) -> None:
         getattr(results, "close", lambda: None)()
 
 
-def _takes_long(evaluate: Evaluate, chunks: list[range]) -> bool:
+def _takes_long(evaluate: Callable, chunks: list[range]) -> bool:
     """Time the first missing pairs, and return whether workers are worth starting.
 
     The result of the pairs is not used, so the norms cannot depend on the decision. A long first
@@ -148,5 +144,5 @@ def _cached(memory: object) -> Any:
     return memory.cache(_run_cached, ignore=["evaluate"], verbose=0)
 
 
-def _run_cached(key: str, evaluate: Evaluate, pairs: range) -> Any:
+def _run_cached(key: str, evaluate: Callable[[range], T], pairs: range) -> T:
     return run_chunk(evaluate, pairs)

@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.interrupts import raise_noted
+from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.streams import block_key, pair_key, pilot_key, streams
 from skdp.core.target import LabeledValueError, Target
 from skdp.sensitivity.drawing import draw, shaken
-from skdp.sensitivity.execution import CHUNK_SIZE, Evaluate, run_chunk
+from skdp.sensitivity.execution import CHUNK_SIZE, run_chunk
 
 ROUNDING = 2.0**-46
 """Share of a value that a dozen operations and the sum of a thousand numbers may lose."""
@@ -49,6 +50,7 @@ CHUNK_VALUES = 2**20
 N_SHAKEN = 5  # pairs, each of which takes four evaluations; the majority decides
 
 Rows = Callable[..., NDArray[np.float64]]
+Pilots: TypeAlias = list[NDArray[np.float64] | None]
 
 NOT_FINITE = "the value is not finite"
 SHAPE_CHANGED = "the shape of the value changed"
@@ -110,7 +112,7 @@ class PairSource:
     """
 
     target: Target
-    oracle: Any
+    oracle: Oracle
     n_samples: int
     seed: int
     schema: Schema | None = None
@@ -256,7 +258,7 @@ def gather_pilots(
     source: PairSource,
     n_pairs: int,
     least_size: int,
-    run: Callable[[Evaluate, range, int], Generator[Any]],
+    run: Callable[[Callable[[range], Pilots], range, int], Generator[Pilots]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return values and differences of pilot pairs, none where values are below the least size.
 
@@ -301,5 +303,5 @@ def _plain_and_shaken(source: PairSource, pairs: range) -> list[list[NDArray[np.
     return rows
 
 
-def _pilot_pairs(source: PairSource, pairs: range) -> list[NDArray[np.float64] | None]:
+def _pilot_pairs(source: PairSource, pairs: range) -> Pilots:
     return [pilot_pair(source, pair) for pair in pairs]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -28,11 +28,12 @@ from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import CHUNK_SIZE, Evaluate, check_resources, run
+from skdp.sensitivity.execution import CHUNK_SIZE, check_resources, run
 from skdp.sensitivity.pairs import (
     MAX_PILOT_PAIRS,
     Outcomes,
     PairSource,
+    Pilots,
     RecordPairs,
     Rows,
     gather_pilots,
@@ -41,6 +42,8 @@ from skdp.sensitivity.pairs import (
 )
 from skdp.sensitivity.progress import follow
 from skdp.sensitivity.trial import try_oracle
+
+T = TypeVar("T")
 
 LEAST_CHUNKS = 64
 """Number of chunks of a short run: small ones keep more of it and serve more workers."""
@@ -324,7 +327,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, records, rows = sampler._prepare(target, n_samples, schema)
         statistic = self._statistic(few=geometry.basis.has_prior and rows is None)
-        measure: Evaluate = partial(measure_pairs, pairs, geometry)
+        measure: Callable[[range], Outcomes] = partial(measure_pairs, pairs, geometry)
         chunk_size = CHUNK_SIZE
         if rows is not None:
             measure = RecordPairs(pairs, rows, geometry, records)
@@ -389,7 +392,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         statistic = self._statistic(few=has_code and rows is None)
         n_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS)
 
-        def run_pilots(evaluate: Evaluate, numbers: range, chunk_size: int) -> Generator[Any]:
+        def run_pilots(
+            evaluate: Callable[[range], Pilots], numbers: range, chunk_size: int
+        ) -> Generator[Pilots]:
             chunks = self._run(evaluate, numbers, chunk_size, pairs, "pilots")
             return follow(chunks, len(numbers), statistic, verbose=self.verbose, are_pilots=True)
 
@@ -444,12 +449,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
     def _run(
         self,
-        evaluate: Callable[[range], Any],
+        evaluate: Callable[[range], T],
         pairs: range,
         chunk_size: int,
         source: PairSource,
         *parts: object,
-    ) -> Generator[Any, None, None]:
+    ) -> Generator[T, None, None]:
         """Evaluate pairs chunk by chunk; `source` and `parts` identify the run in the cache."""
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
         if chunk_size == CHUNK_SIZE and not (one_by_one and self.verbose):  # a line for each
