@@ -56,11 +56,10 @@ from skdp.sensitivity.oracles import (
     MakeOracle,
     UniformOracle,
 )
-from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_density import RandomDensityOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
-from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.sensitivity.sampler import SamplingPlan, SensitivitySampler
 
 if TYPE_CHECKING:
     from skdp import accounting, audit, bounds, risk

@@ -280,7 +280,7 @@ def _learn_within(
         return options
     for each, noise in options:
         refuse_zero(each.for_geometry(Geometry(noise.order), n_samples))
-    values, differences = known.sampler.pilots(known.bounded(target), n_samples, schema, mechanism)
+    values, differences = known.prior.pilots(known.bounded(target), n_samples, schema, mechanism)
     metric = _output_metric(target, known, schema)
     learned = []
     for each, noise in options:

@@ -31,10 +31,10 @@ from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning import make_plan, settle_form
 from skdp.sensitivity.adapters import with_numbered_labels
-from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
+from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
-from skdp.sensitivity.sampler import ResumedEstimate, SensitivitySampler
+from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.targets import make_target, warn_of_unknown_categories
 
 # How often public records are drawn anew until they hold every class.
@@ -116,12 +116,13 @@ def _with_prior(given: Parameters, sensitivity: Any) -> Any:
     if given.prior is None:
         return sensitivity
     if isinstance(sensitivity, SensitivityEstimate):
-        return ResumedEstimate.of(sensitivity, given.prior)
-    if given.random_state is None:
-        return replace(sensitivity, prior=given.prior)
-    seed = np.random.SeedSequence(given.random_state, spawn_key=(1,)).generate_state(4)
-    random_state = int.from_bytes(seed.tobytes())
-    return replace(sensitivity, prior=given.prior, random_state=random_state)
+        sampler = SensitivitySampler(given.prior, random_state=sensitivity.seed)
+        return replace(sensitivity, prior=sampler)
+    seed = None
+    if given.random_state is not None:
+        words = np.random.SeedSequence(given.random_state, spawn_key=(1,)).generate_state(4)
+        seed = int.from_bytes(words.tobytes())
+    return replace(sensitivity, prior=as_prior(given.prior, seed))
 
 
 def _rule_of(given: Parameters) -> EstimatorRule | None:

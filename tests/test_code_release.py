@@ -233,8 +233,8 @@ def test_the_number_that_contradicts_the_oracle_is_named():
 
 def test_with_a_bound_on_paper_a_prior_that_is_far_off_is_no_reason_to_warn():
     """The noise does not depend on it."""
-    prior = UniformOracle([(0.4, 0.6)])
-    bound = replace(mean_bound(200, ranges=(0, 1)), prior=prior, random_state=0)
+    prior = SensitivitySampler(UniformOracle([(0.4, 0.6)]), n_pairs=199, random_state=0)
+    bound = replace(mean_bound(200, ranges=(0, 1)), prior=prior)
     records = np.random.default_rng(0).uniform(0, 0.1, size=200)
     released = release(
         np.mean, records, mechanism=LaplaceMechanism(3.0), sensitivity=bound, random_state=0

@@ -27,9 +27,13 @@ def means(X):
     return X.mean(axis=0)
 
 
+def seeded(prior):
+    return SensitivitySampler(prior, n_pairs=199, random_state=0)
+
+
 def both(n_features, prior=None):
     l1, l2 = (mean_bound(100, n_features, ranges=(0, 1)).in_norm(order) for order in (1, 2))
-    return replace(l1, l2_value=l2.value, shape=(n_features,), prior=prior, random_state=0)
+    return replace(l1, l2_value=l2.value, shape=(n_features,), prior=prior and seeded(prior))
 
 
 def plan(sensitivity, mechanism=AUTO, like=5):

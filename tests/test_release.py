@@ -323,7 +323,7 @@ def test_infinite_sensitivity_names_the_causes_and_releases_nothing():
         raise FloatingPointError("did not converge")
 
     target = counting(fail)
-    message = "199 failed.*did not converge.*leaves room for 9.*Change the oracle or the target"
+    message = "199 failed.*did not converge.*allows 9.*Change the oracle or the target"
     with pytest.raises(ValueError, match=message):
         release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
     assert len(target.sizes) == 59 + 199  # pilot pairs and pairs, each failing at once

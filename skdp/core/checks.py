@@ -18,7 +18,7 @@ MOST = 2**53
 """Largest count: a double holds all integers up to it."""
 
 LONGEST = 80
-"""So many characters of a string are shown; a longer one is a text, and may be a record."""
+"""Most characters of a string that is shown; a longer one may be a record."""
 
 
 def warn(
@@ -43,10 +43,7 @@ def is_real(value: object) -> TypeGuard[float]:
 
 
 def shown(value: object) -> str:
-    """Show what was got, and of a container its type and shape only: it may hold private records.
-
-    So messages write no parameter by itself: a table in the place of a number would be printed.
-    """
+    """Show a value in a message; of a container its type and shape only, as it may be private."""
     if value is None or isinstance(value, Number | np.generic | type):
         return repr(value)
     if isinstance(value, str) and len(value) <= LONGEST:
@@ -75,7 +72,7 @@ def _is_plain(value: object) -> bool:
 
 
 def floats(values: object) -> NDArray[np.float64] | None:
-    """Return numbers in an array; None, without an error that shows one, where some are none."""
+    """Return numbers in an array; None where some are no numbers, since an error would show one."""
     with suppress(TypeError, ValueError):  # of numpy: they would show an entry
         return np.asarray(values, dtype=np.float64)
     return None
@@ -98,7 +95,7 @@ def check_count(
 
 
 def _type_of_scalar(value: object) -> str:
-    """Say the type of what is shown by its value."""
+    """Name the type of a value that is shown by its repr."""
     return f" of type {type(value).__name__}" if shown(value) == repr(value) else ""
 
 
@@ -130,7 +127,7 @@ def check_real(
 
 
 def check_rules(owner: str, **rules: tuple[object, object, str]) -> None:
-    """Refuse the first parameter whose rule does not hold; each has its value before it."""
+    """Refuse the first parameter whose rule does not hold, given as (value, holds, rule)."""
     for name, (value, holds, rule) in rules.items():
         if not holds:
             raise ValueError(f"The {name!r} parameter of {owner} must {rule}. Got {shown(value)}.")
@@ -139,7 +136,7 @@ def check_rules(owner: str, **rules: tuple[object, object, str]) -> None:
 def check_levels(
     name: str, values: object, owner: str, low: float = -math.inf
 ) -> NDArray[np.float64]:
-    """Return numbers of at least `low`, or what is missing, in an array of any shape."""
+    """Return numbers of at least `low`, or NaN, in an array of any shape."""
     try:
         levels = np.asarray(values)
     except ValueError:  # rows of different lengths

@@ -1,8 +1,7 @@
 """Classes of scikit-learn, known by their public names so that none has to be imported.
 
-Importing a class of scikit-learn may take longer than fitting it, and an estimator that arrives has
-its class with it. So tables of classes are written with names such as ``"sklearn.svm.LinearSVC"``
-and are looked up with the class that has this name.
+Importing a class may take longer than fitting it. So tables of classes are written with names such
+as ``"sklearn.svm.LinearSVC"`` and are looked up with the class that has this name.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TypeVar
 Value = TypeVar("Value")
 
 OWN = ("skdp.estimators.clip", "skdp.estimators.moments")
-"""Modules with estimators for everybody; others have what stands in for one of scikit-learn's."""
+"""Modules with public estimators of skdp."""
 
 
 def public_name(kind: type) -> str:
@@ -31,28 +30,22 @@ def isinstance_by_name(thing: object, *names: str) -> bool:
     """Return what `isinstance` would, without importing the classes."""
     for name in names:
         module, _, kind = name.rpartition(".")
-        # a thing is of no class whose module nobody has imported
+        # no instance exists of a class whose module nobody has imported
         if isinstance(thing, getattr(sys.modules.get(module), kind, ())):
             return True
     return False
 
 
 def named(module: str, names: str) -> list[str]:
-    """Put the module before each of the names, which stand in one string."""
+    """Prefix each of the names, which stand in one string, with the module."""
     return [f"{module}.{name}" for name in names.split()]
-
-
-def slots_of(kind: type) -> tuple[str, ...]:
-    """Name the slots that a class itself declares."""
-    slots = vars(kind).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 class ClassTable(Mapping[type, Value]):
     """A value for each of some classes of scikit-learn, written by name, and for classes added.
 
-    A subclass is not in the table. Only iteration imports the classes; those that this version of
-    scikit-learn does not have are left out. `added` is for classes of anybody else.
+    A subclass is not in the table. Only iteration imports the classes, of which it skips those that
+    this version of scikit-learn lacks. `added` is for classes of other packages.
     """
 
     def __init__(self, values: Mapping[str, Value]):

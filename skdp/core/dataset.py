@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,11 +83,10 @@ def n_records(container: Container) -> int:
 
 
 def take_records(container: Container, indices: NDArray[np.integer]) -> Container:
-    """Return the records at `indices`, in that order, in a new container.
+    """Return the records at `indices`, in that order, in a new container of the same class.
 
-    The result is of the same class, an index may repeat, and no memory is shared with `container`.
-    Sparse input comes back without duplicates, with indices of the same type; frames of pandas keep
-    the index labels of their rows.
+    An index may repeat. Sparse records come back without duplicates, with indices of the same type;
+    frames of pandas keep the index labels of their rows.
     """
     if isinstance(container, np.ndarray):
         return container.take(indices, axis=0)
@@ -145,7 +144,7 @@ def column_names(X: Container) -> list[str] | None:
 
 
 def validate_rows(transformer: BaseEstimator, X: Container, **options: Any) -> Container:
-    """Validate rows to be transformed; names are compared where both sides have some."""
+    """Validate rows to be transformed, and compare names where both sides have names."""
     names = column_names(X)
     if (names is None) == hasattr(transformer, "feature_names_in_"):
         transformer = copy.copy(transformer)  # scikit-learn would warn, of arrays and of frames
@@ -157,7 +156,7 @@ def validate_rows(transformer: BaseEstimator, X: Container, **options: Any) -> C
 
 
 def n_columns(X: Container) -> int | None:
-    """Count the columns of a container; None where a record is a single value or a table."""
+    """Count the columns of a container; None where a record is not one row of values."""
     shape = getattr(X, "shape", None)
     if shape is None:
         shape = (len(X), *np.shape(X[0])) if len(X) else (0,)
@@ -167,11 +166,9 @@ def n_columns(X: Container) -> int | None:
 def neighboring_pair(dataset: Dataset, position: int = -1) -> tuple[Dataset, Dataset]:
     """Split n+1 records into two datasets of n that differ in one record.
 
-    Whatever the position, the first dataset holds records 1 to n, and the second has record n+1 in
-    the place of record n: for a function of which the order means nothing, all positions are one.
-    The record at `position` is replaced: record n stands there, and the record of that place comes
-    last; -1 is the last place. The neighbor has the same memory layout. `dataset` is not modified,
-    and shares no memory with the results: a target may write into them.
+    Both hold records 1 to n-1. The first has record n at `position`, after a swap with the record
+    there, and the second has record n+1 in its place; -1 is the last place. The results have the
+    same memory layout and share no memory with `dataset`, since a target may write into them.
     """
     if dataset.n_records < 2:
         raise ValueError("A pair of neighboring datasets is made from at least 2 records.")
@@ -196,51 +193,3 @@ def _replace(container: Container, position: int) -> tuple[Container, Container]
     if belongs_to(container, "pandas"):  # the labels of rows are no part of a record
         return base.reset_index(drop=True), neighbor.reset_index(drop=True)
     return base, neighbor
-
-
-def find_non_finite(container: Container, allow_nan: bool = False) -> str | None:
-    """Say where a container holds a number that is not finite.
-
-    It reads ``"column 'age'"``, ``"column 3"`` or ``"a value"``, never the value itself; None when
-    all numbers are finite. Columns, arrays and lists that are not numeric are passed over.
-    """
-    for place, values in numeric_parts(container):
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(values.sum()):
-                continue
-        good = np.isfinite(values) | (np.isnan(values) & allow_nan)
-        if not good.all():
-            if place is None and values.ndim == 2:
-                column = np.flatnonzero(~good.all(axis=0))[0]
-                return f"column {column}"
-            return place or "a value"
-    return None
-
-
-def numeric_parts(container: Container) -> Iterator[tuple[str | None, NDArray]]:
-    """Yield the numeric arrays of a container, each with the name of its column if it has one."""
-    if belongs_to(container, "pandas"):
-        columns = container.items() if container.ndim == 2 else [(None, container)]
-        for name, column in columns:
-            if column.dtype.kind in "iufb":  # not floats alone: the nullable ones may be missing
-                place = None if name is None else f"column {name!r}"
-                yield place, column.to_numpy(dtype=float, na_value=np.nan)
-    elif belongs_to(container, "polars"):
-        is_frame = len(container.shape) == 2
-        for column in container.get_columns() if is_frame else [container]:
-            if column.dtype.is_numeric() or str(column.dtype) == "Boolean":
-                yield f"column {column.name!r}" if is_frame else None, np.asarray(column, float)
-    else:
-        values = as_array(container)
-        if values.dtype.kind == "f":
-            yield None, values
-
-
-def as_array(container: Container) -> NDArray:
-    """Return the numbers of a container; those of a sparse one are its stored entries."""
-    if sparse.issparse(container):
-        return container.tocsr().data
-    try:
-        return np.asarray(container)
-    except ValueError:  # records of different lengths, such as lists of words
-        return np.asarray(container, dtype=object)

@@ -1,4 +1,4 @@
-"""Attributes that have a computed default, which a class or an object may replace."""
+"""Computed defaults of attributes, which a class or an object may replace."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 
 class _Default:
-    """A property that a class or an object may replace by a value of its own."""
-
     def __init__(self, compute: Callable[[Any], object]):
         self._compute = compute
 

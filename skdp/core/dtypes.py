@@ -38,7 +38,7 @@ def is_of_dates(dtype: DType) -> bool:
 
 
 def made_up_entries(dtype: DType) -> list:
-    """Return a few entries of a column: zero and one, its categories, no date, or words."""
+    """Return a few possible entries of a column."""
     if is_number(dtype):
         return [0, 1]
     return categories_of(dtype) or ([None] if is_of_dates(dtype) else ["a", "b"])
@@ -51,7 +51,7 @@ def categories_of(dtype: DType) -> list | None:
 
 
 def series_of(kind: Any, name: object, values: Container, dtype: DType) -> Container:
-    """Make a series of values, each of which stays what it is."""
+    """Make a series of a type, or raise MisfitError where an entry would change."""
     polars = hasattr(dtype, "is_numeric")
     if not belongs_to(values, "polars" if polars else "pandas"):
         values = np.asarray(values)
@@ -69,7 +69,7 @@ def series_of(kind: Any, name: object, values: Container, dtype: DType) -> Conta
 
 
 def _only_declared(series: Container, dtype: DType) -> Container:
-    """Leave out what a type of categories lacks: pandas warns of a cast that loses it."""
+    """Remove entries that are no declared category, since pandas warns of their cast."""
     declared = categories_of(dtype)
     return series if declared is None else series.where(series.isin(declared))
 
@@ -90,7 +90,7 @@ def is_gap(entry: object) -> bool:
 
 
 def cast(values: NDArray, dtype: np.dtype) -> NDArray:
-    """Cast an array of which each entry stays what it is."""
+    """Cast an array, or raise MisfitError where an entry would change."""
     if values.dtype == dtype or (values.dtype.kind == dtype.kind and dtype.kind in "US"):
         return values
     if values.dtype.kind == "O" and is_float(dtype):
@@ -118,7 +118,7 @@ def _is_unchanged(values: NDArray, cast: NDArray, to_float: bool) -> bool:
 
 
 def _may_hold(dtype: DType, given: DType) -> bool:
-    """Return whether values may be cast: never to numbers from others, or to real from complex."""
+    """Return whether a cast keeps numbers numbers, complex ones complex, and words words."""
     if getattr(given, "kind", "") == "c" != getattr(dtype, "kind", ""):
         return False
     return is_number(given) == is_number(dtype)
@@ -162,7 +162,7 @@ def is_float(dtype: DType) -> bool:
 
 
 def name_dtype(dtype: DType) -> str:
-    """Name a dtype; categories by a digest, since those of private records are in none but them."""
+    """Name a dtype, with a digest of its categories, which may be private."""
     categories = categories_of(dtype)
     if categories is None:
         return str(dtype)
@@ -171,7 +171,7 @@ def name_dtype(dtype: DType) -> str:
 
 
 def without_digest(name: str) -> str:
-    """Leave the digest out of a message: from it categories in a record could be guessed."""
+    """Remove the digest, from which private categories could be guessed, for a message."""
     return "category" if name.startswith("category ") else {"<U0": "string"}.get(name, name)
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 
 from skdp.core.checks import check_count, check_rules, is_real, shown
 
-# A promise beyond these says next to nothing: it is given, with a warning.
+# A promise beyond these numbers is weak, so it comes with a warning.
 MOST_EPSILON = 20
 MOST_GAMMA = 0.5
 LEAST_CONFIDENCE = 0.5
@@ -29,7 +29,7 @@ class NeighboringRelation(Enum):
 
 
 ASSERTED = "asserted by the caller"
-"""Of what nobody has proved or checked."""
+"""Words for a sensitivity that nobody has proved or checked."""
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,18 @@ class PrivacyGuarantee:
     oracle : str or None, default=None
         Description of the source of plausible records; None when the sensitivity was not sampled.
     seeded : bool, default=False
-        Whether the noise came from a seeded generator. If so, whoever knows the seed can
-        subtract the noise, and the promise holds against everyone else only. With a second
-        release from that seed it holds against no one: both have the same noise, so their
-        difference shows that of the exact values.
+        Whether the noise came from a seeded generator. Whoever knows the seed can then subtract
+        the noise, and with a second release from that seed the promise holds against no one: the
+        difference of the releases is that of the exact values.
     basis : str or None, default=None
-        In which public coordinates the noise was added, and from how many pilot pairs they were
-        learned; None when in those of the value itself.
+        The public coordinates in which the noise was added, and from how many pilot pairs they
+        were learned; None for the coordinates of the value itself.
     assumed : str or None, default=None
-        What the promise rests on and nobody checked: a sensitivity that the caller asserts, or
-        what the proof of one supposes. None when it was sampled.
+        The assumptions that nobody checked: a sensitivity that the caller asserts, or those of its
+        proof. None when it was sampled.
     alone : bool, default=False
-        Whether no budget of the user counted the release, so that nobody says what it and others of
-        the same data promise together. It has no part in comparisons.
+        Whether no budget of the user counted the release together with others of the same data.
+        Comparisons ignore it.
 
     Raises
     ------
@@ -196,7 +195,7 @@ class PrivacyGuarantee:
 
 
 def weaknesses(promise: PrivacyGuarantee, n_samples: int) -> list[str]:
-    """Name the numbers by which a promise says next to nothing, unless it is said to be none."""
+    """Name the numbers that make a promise weak; none where epsilon is infinite."""
     rules = {
         f"epsilon={promise.epsilon:g} is above {MOST_EPSILON}, so that one record may make an "
         "outcome 485 million times as likely and more. Choose one below 10, best around 1": (

@@ -51,19 +51,19 @@ class Keyed:
 def key_of(thing: object) -> str:
     """Return the key of a target, or one that is equal in every process for equal things only.
 
-    A thing that can have neither gets a key that equals no other; `obstacle_of` says why.
+    Without a name it gets a key that equals no other; `obstacle_of` says why.
     """
     content, obstacle = _read(thing)
     return f"{_UNNAMED}{secrets.token_hex(16)}: {obstacle}" if obstacle else content
 
 
 def obstacle_of(key: str) -> str:
-    """Say why a key of `key_of` equals no other; empty where it may."""
+    """Say why a key of `key_of` equals no other; empty where it can."""
     return key.partition(": ")[2] if key.startswith(_UNNAMED) else ""
 
 
 def content_of(thing: object) -> str:
-    """Return the key, or of a thing without one a digest that only shows whether it was edited."""
+    """Return the key, or without one a digest that only shows whether the thing was edited."""
     return _read(thing)[0]
 
 
@@ -76,7 +76,7 @@ def _read(thing: object) -> tuple[str, str]:
 
 
 def check_key(key: object, owner: str) -> str:
-    """Return a key that a user gave, or refuse what names nothing."""
+    """Return a key that a user gave, or refuse it if it is empty or no string."""
     rule = f"The 'key' of {owner} must be a string that names it, such as 'my-mean-v1'."
     if not isinstance(key, str):
         raise TypeError(f"{rule} Got {shown(key)}.")

@@ -1,4 +1,4 @@
-"""Interrupts by the user: a fit may catch one and return half a fit, which must not count."""
+"""Interrupts by the user: a fit may catch one and return half a fit, which must be discarded."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from types import FrameType
 
 _caught: list[int] = []
-"""The interrupts that came in the present block."""
+"""Numbers of the signals that came in the present block."""
 
 
 @contextmanager
 def noted_interrupts() -> Iterator[None]:
-    """Note interrupts while a block lasts; their handler gets no frame: its values are private."""
+    """Note interrupts in a block; their handler gets no frame, which may hold private values."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
@@ -33,6 +33,6 @@ def noted_interrupts() -> Iterator[None]:
 
 
 def raise_noted() -> None:
-    """Raise again if an interrupt came, whatever became of it."""
+    """Raise KeyboardInterrupt if an interrupt came, also if it was caught."""
     if _caught:
         raise KeyboardInterrupt

@@ -26,8 +26,7 @@ class Oracle(ABC):
         The sorted class labels that it draws from. By default they are not known.
     independent_records : bool
         Whether its records are independent. False, the default, for a dataset-level oracle, which
-        draws something of the whole dataset first. An attribute of the oracle or of its own class
-        counts, one that a class inherits does not.
+        draws parameters of the whole dataset first. It is not inherited: a subclass says so anew.
 
     See Also
     --------
@@ -68,11 +67,7 @@ class Oracle(ABC):
 
 
 def has_independent_records(oracle: object) -> bool:
-    """Return whether the records of an oracle are independent, so that two of them make a pair.
-
-    An oracle must say so itself, or its class. What a class inherits does not count: a subclass
-    may draw something of the whole dataset first.
-    """
+    """Return whether an oracle, or its own class, says that its records are independent."""
     own = vars(type(oracle)) | getattr(oracle, "__dict__", {})
     copied = "__wrapped__" in own  # by functools.wraps, from the function that is called
     return own.get("independent_records", False) is True and not copied

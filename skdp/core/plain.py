@@ -1,14 +1,13 @@
 """Containers in plain forms, by their class and declared types alone.
 
-No entry decides about a type: a single gap would otherwise change it for all records, and with it
-what is printed, saved and refused.
+No entry decides about a type, since a single gap would change what is printed, saved and refused.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from scipy import sparse
 
 from skdp.core.dataset import belongs_to
 from skdp.core.dtypes import (
+    DType,
     categories_of,
     holds_numbers,
     is_float,
@@ -27,14 +27,11 @@ from skdp.core.dtypes import (
 from skdp.core.types import Container
 
 MISSING_LABELS = "Input y contains labels that are missing, or of several types."
-"""The flaw of labels that no public label can be."""
+"""Message about labels that cannot be public ones."""
 
 
 def plain(container: Container, part: str) -> Container:
-    """Return records in C order, sparse ones by rows, frames without row labels and all dense.
-
-    No oracle can imitate the rest. An array that computes in its own way is refused.
-    """
+    """Return records in C order, sparse ones by rows, frames dense and without row labels."""
     if sparse.issparse(container):
         return container.tocsr()
     if belongs_to(container, "pandas"):
@@ -47,8 +44,8 @@ def plain(container: Container, part: str) -> Container:
         return container
     if type(container) not in (np.ndarray, np.memmap):
         raise TypeError(
-            f"The private {part} must be a plain array. Got {type(container).__name__}, which "
-            "computes in its own way. Pass a plain array of its values."
+            f"The private {part} must be a plain array. Got {type(container).__name__}. Pass a "
+            "plain array of its values."
         )
     return np.ascontiguousarray(container)
 
@@ -77,7 +74,7 @@ def columns_of(container: Container) -> list[Container]:
     return [container.iloc[:, place] for place in range(container.shape[1])]
 
 
-def dtypes_of(container: Container) -> list[Any]:
+def dtypes_of(container: Container) -> list[DType]:
     """List the declared types of a container, one for each column of a frame."""
     if belongs_to(container, "pandas", "polars"):
         return [column.dtype for column in columns_of(container)]
@@ -90,7 +87,7 @@ def is_table(container: Container) -> bool:
 
 
 def as_doubles(container: Container) -> NDArray[np.float64]:
-    """Return numbers as doubles in the shape of a container; NaN for what is missing or none."""
+    """Return the entries as doubles; NaN for those that are missing or no number."""
     if is_table(container):
         return np.column_stack([_doubles(column) for column in columns_of(container)])
     return _doubles(container.toarray() if sparse.issparse(container) else container)
@@ -138,8 +135,8 @@ def as_array_of(container: Container) -> NDArray:
 def with_doubles(X: Container, are_objects: bool = False) -> Container:
     """Return records whose columns of numbers, and perhaps of objects, are doubles."""
 
-    def stays(dtype: Any) -> bool:
-        is_single = isinstance(dtype, np.dtype) and is_float(dtype)  # its values are none other
+    def stays(dtype: DType) -> bool:
+        is_single = isinstance(dtype, np.dtype) and is_float(dtype)  # of the same values
         return is_single or not (holds_numbers(dtype) or (are_objects and is_object(dtype)))
 
     if not is_table(X):
@@ -154,7 +151,7 @@ def with_doubles(X: Container, are_objects: bool = False) -> Container:
 
 
 def _cast(column: Container) -> Container:
-    """Return a column of polars in doubles; what is missing stays so."""
+    """Return a column of polars in doubles, with its missing entries."""
     return column.cast(sys.modules["polars"].Float64, strict=False)
 
 
@@ -195,7 +192,7 @@ def _labels_of_series(y: Container) -> NDArray:
 
 
 def _as_words(y: NDArray) -> NDArray:
-    """Return labels that are strings in the one form that frames, lists and arrays of them have."""
+    """Return an array of strings where all labels are strings."""
     if y.dtype.kind != "O" or not all(isinstance(label, str) for label in y.flat):
         return y
     words = y.astype(np.str_)
@@ -203,9 +200,9 @@ def _as_words(y: NDArray) -> NDArray:
 
 
 def labels_among(y: Container, classes: list[NDArray]) -> NDArray:
-    """Return labels that are public ones: another, or a missing one, counts as the first.
+    """Replace each label that is not public, or missing, by the first public one.
 
-    So a single record decides neither about a refusal nor about the type of all labels.
+    So a single record decides neither about a refusal nor about the type of the labels.
     """
     are_numbers = all(labels.dtype.kind in "biuf" for labels in classes)
     for dtype in [] if isinstance(y, list) else dtypes_of(y):
@@ -237,10 +234,48 @@ def _among(column: NDArray, labels: NDArray) -> NDArray:
     def place_of(entry: object) -> int:
         try:
             return places.get(entry, 0)
-        except TypeError:  # what has no hash is no label
+        except TypeError:  # it has no hash, so it is no label
             return 0
 
     return labels[np.fromiter(map(place_of, column), dtype=np.intp, count=len(column))]
+
+
+def as_array(container: Container) -> NDArray:
+    """Return the entries of a container as an array; of a sparse one those that are stored."""
+    if sparse.issparse(container):
+        return container.tocsr().data
+    try:
+        return np.asarray(container)
+    except ValueError:  # records of different lengths, such as lists of words
+        return np.asarray(container, dtype=object)
+
+
+def numeric_parts(container: Container) -> Iterator[tuple[str | None, NDArray]]:
+    """Yield the numeric columns of a frame with their places, or an array of floats."""
+    if not belongs_to(container, "pandas", "polars"):
+        values = as_array(container)
+        if values.dtype.kind == "f":
+            yield None, values
+        return
+    for column in columns_of(container):
+        if holds_numbers(column.dtype):
+            place = f"column {column.name!r}" if is_table(container) else None
+            yield place, _doubles(column)
+
+
+def find_non_finite(container: Container, allow_nan: bool = False) -> str | None:
+    """Say where a number is not finite: ``"column 'age'"``, ``"column 3"`` or ``"a value"``."""
+    for place, values in numeric_parts(container):
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values.sum()):
+                continue
+        good = np.isfinite(values) | (np.isnan(values) & allow_nan)
+        if not good.all():
+            if place is None and values.ndim == 2:
+                column = np.flatnonzero(~good.all(axis=0))[0]
+                return f"column {column}"
+            return place or "a value"
+    return None
 
 
 def gaps_in(X: Container) -> set[int]:

@@ -1,8 +1,8 @@
-"""The room in which a target is evaluated on private data and noise is added to its value.
+"""Evaluate a target on private data and add noise to its value, in silence.
 
-Nothing comes out but the released value, or a new exception that says nothing of the data. While
-a thread is inside, the whole process is silent: it prints nothing, logs nothing and shows no
-warning. What the room does not close is listed on the limitations page of the documentation.
+Only the released value leaves this room, or a new exception that does not depend on the data.
+While a thread is inside, the whole process prints, logs and warns of nothing. The limitations page
+of the documentation lists the leaks that remain.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def evaluate_privately(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Show nothing of what runs in a block; all is as before after it."""
+    """Silence the output, logs and warnings of a block."""
     with _key, ExitStack() as stack:
         enter = stack.enter_context
         enter(_closed_descriptors())
@@ -68,7 +68,7 @@ def quiet() -> Iterator[None]:
         enter(redirect_stdout(nowhere))
         enter(redirect_stderr(nowhere))
         enter(_closed_logging())
-        enter(warnings.catch_warnings(record=True))  # nobody has the record of what is turned on
+        enter(warnings.catch_warnings(record=True))  # nobody keeps the record
         warnings.simplefilter("ignore")
         enter(np.errstate(all="ignore"))
         # other processes have descriptors of their own, and get large arrays through files
@@ -89,7 +89,7 @@ def usual_errors(function: F) -> F:
 
 
 def spare(thing: T, depth: int = 3) -> T:
-    """Copy what sees private data, so that the original keeps nothing of them."""
+    """Copy an object that sees private data, so that the original keeps none of them."""
     try:
         return copy.deepcopy(thing)
     except Exception:  # it holds a lock, a file or the like
@@ -107,7 +107,7 @@ def _inside(
     shape: tuple[int, ...] | None,
     add_noise: Callable[[NDArray[np.float64]], T],
 ) -> tuple[Any, BaseException | None]:
-    """Evaluate and add noise; the exact value is nowhere but in this frame and in its callees'."""
+    """Evaluate and add noise; only this frame and its callees hold the exact value."""
     who, tried = "The target", shape is not None
     try:
         exact = np.asarray(target(*dataset.parts, seed=seed), dtype=np.float64)
@@ -123,7 +123,7 @@ def _inside(
 
 
 def _replaced(error: BaseException, who: str, tried: bool) -> BaseException:
-    """Make a new exception of the same kind, without message, frames and what went before."""
+    """Make a new exception of the same kind, without message, frames and context."""
     if isinstance(error, KeyboardInterrupt):
         return KeyboardInterrupt()
     kind = type(error)
@@ -134,13 +134,12 @@ def _replaced(error: BaseException, who: str, tried: bool) -> BaseException:
 
 
 def _failure(who: str, what: str, tried: bool) -> PrivateEvaluationError:
-    """Say in public words what went wrong."""
+    """Make an error of public words."""
     advice = (
-        "It worked on public records: look there for what the private ones may lack, such as a "
-        "class (inside OneVsRestClassifier let the oracle yield two) or "
-        "variation in a column, or have and the public ones lack, such as a missing "
-        "number, which an imputer fills, or a category, which an encoder takes unless its "
-        "handle_unknown is 'error'."
+        "It worked on public records: private ones may lack a class (inside OneVsRestClassifier "
+        "let the oracle yield two) or variation in a column, or have a missing number, which an "
+        "imputer fills, or a new category, which an encoder takes unless its handle_unknown is "
+        "'error'."
         if tried
         else "Try it on public records first."
     )
@@ -153,7 +152,7 @@ def _failure(who: str, what: str, tried: bool) -> PrivateEvaluationError:
 
 @contextmanager
 def _closed_descriptors() -> Iterator[None]:
-    """Lead descriptors 1 and 2 nowhere, to which C libraries and child processes write."""
+    """Close descriptors 1 and 2, to which C libraries and child processes write."""
     _flush()
     opened = [os.open(os.devnull, os.O_RDWR)]
     while opened[-1] <= 2:  # one was closed, and must not become the copy of another

@@ -1,14 +1,13 @@
 """The form of a dataset, and records brought into it.
 
-A function that is sampled on records of one form and released on records of another is another
-function: integers of few bits wrap around, single precision loses digits, a solver treats sparse
-records in its own way. So the form is settled once, between the private dataset and a draw of the
-oracle; then every draw, and the private dataset itself, passes through :meth:`Schema.convert`.
+On records of another form a function may behave differently: integers overflow, single precision
+loses digits. So one form is settled between the private dataset and a draw of the oracle, and both
+pass through :meth:`Schema.convert`.
 
-Containers, names and dtypes are those of the private dataset, with three exceptions. Integers
-become doubles where the oracle yields floats. Objects, which declare no type, become its numbers.
-A column of categories has those of the oracle, since a category that only the private records have
-may tell of a person. A sparse container has neither duplicates nor zeros.
+Containers, names and dtypes are those of the private dataset, with three exceptions. Integers, and
+objects, which declare no type, become doubles where the oracle yields floats. A column of
+categories has those of the oracle, since a private category may tell of a person. A sparse
+container has neither duplicates nor zeros.
 """
 
 from __future__ import annotations
@@ -23,13 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.checks import shorten, warn
-from skdp.core.dataset import (
-    Dataset,
-    as_array,
-    belongs_to,
-    index_dtype,
-    with_index_dtype,
-)
+from skdp.core.dataset import Dataset, belongs_to, index_dtype, with_index_dtype
 from skdp.core.dtypes import (
     DType,
     MisfitError,
@@ -45,7 +38,7 @@ from skdp.core.dtypes import (
     series_of,
     without_digest,
 )
-from skdp.core.plain import as_array_of, plain
+from skdp.core.plain import as_array, as_array_of, plain
 from skdp.core.types import Container
 
 Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
@@ -54,7 +47,7 @@ Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Form:
-    """What is public about one container, besides the number of its records.
+    """The public facts about one container, besides the number of its records.
 
     Parameters
     ----------
@@ -63,7 +56,7 @@ class Form:
     shape : tuple of int
         The shape of one record.
     dtypes : tuple of dtype
-        One for each column of a frame, else one.
+        One for each column of a frame, otherwise a single one.
     names : tuple, default=()
         The names of a frame's columns, or of a series.
     index_dtype : dtype or None, default=None
@@ -141,7 +134,7 @@ class Form:
         return self._sparse(sparse.csr_array(array))
 
     def made_up(self, n_records: int) -> Container:
-        """Make records of this form, from which nothing but a type can be told."""
+        """Make records of this form, which depend on its types only."""
         if not self.is_frame:
             shape = (n_records, *self.shape)
             return self.convert(np.resize(made_up_entries(self.dtypes[0]), shape))
@@ -203,8 +196,7 @@ class Schema:
     parts : tuple of Form
         Of X, and of y and sample_weight where there are any.
     allow_nan : bool, default=False
-        Whether entries of X may be missing, for what is to be made of them. Not a fact about the
-        dataset.
+        Whether the target takes missing entries of X.
     """
 
     parts: tuple[Form, ...]
@@ -212,7 +204,7 @@ class Schema:
 
     @classmethod
     def of(cls, dataset: Dataset, allow_nan: bool = False) -> Schema:
-        """Read the forms of a dataset: safe to send to other processes in its place."""
+        """Read the forms of a dataset."""
         return cls(tuple(map(Form.of, dataset.parts)), allow_nan)
 
     @property
@@ -221,7 +213,7 @@ class Schema:
         return tuple(part.key for part in self.parts)
 
     def __str__(self) -> str:
-        """Say it in one line; how many categories are declared is public, in what is settled."""
+        """Describe the forms in one line, with the number of declared categories."""
         return _in_words((part.key[0], map(say_dtype, part.dtypes)) for part in self.parts)
 
     def agree(self, drawn: Schema) -> Schema:
@@ -237,10 +229,9 @@ class Schema:
         return replace(self, parts=tuple(map(Form.agree_with_key, self.parts, key)))
 
     def convert(self, dataset: Dataset, owner: str) -> Dataset:
-        """Return the same records in these forms; the error begins with their owner.
+        """Return the same records in these forms, or raise ValueError, which holds no value.
 
-        What has the form already is not copied. ValueError if there are other parts or columns, or
-        a number would change by more than the rounding of a float. The message holds no value.
+        Parts that have the form already are not copied; numbers may be rounded to floats.
         """
         if len(dataset.parts) != len(self.parts):
             remedy = ""
@@ -292,7 +283,7 @@ def describe_key(key: tuple[Key, ...]) -> str:
 
 
 def warn_of_lost_categories(given: Schema, asked: Schema) -> None:
-    """Warn of columns of X that declare categories, and are asked for as something else."""
+    """Warn of columns of X that declare categories where the oracle's records do not."""
     ours, theirs = given.parts[0], asked.parts[0]
     lost = [
         str(name)
@@ -302,10 +293,9 @@ def warn_of_lost_categories(given: Schema, asked: Schema) -> None:
     if lost:
         warn(
             f"The private records declare categories in {shorten(lost)}, and the oracle's "
-            "records none. A category that only private records have is taken as any text: an "
-            "encoder ignores it, or fails when the budget has paid, as its handle_unknown "
-            "says. Declare the public categories in the oracle's records too, by astype("
-            "pandas.CategoricalDtype([...])), and such records are refused before."
+            "records none, so an encoder may fail on a private category when the budget has "
+            "paid. Declare the public categories in the oracle's records too, by astype("
+            "pandas.CategoricalDtype([...]))."
         )
 
 

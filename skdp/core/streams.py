@@ -14,7 +14,7 @@ from skdp.core.types import Seed
 Key = tuple[int, ...]
 
 # Every stream of public records, by its spawn key. Streams under different keys are independent,
-# and no two rows share a key: so pilots never calibrate, and the public fit sees neither.
+# and no two rows share a key, so pilots, calibrating pairs and the public fit are independent.
 #
 #   (i,)                   pair i, which calibrates
 #   (i, 2)                 pilot pair i, from which a basis is learned

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-# These three have no static type: they tell the reader which kind of thing goes in.
-
 # scikit-learn ships no types, and what an estimator has depends on its class, on its parameters and
 # on whether it is fitted: `coef_` appears in fit, `predict_proba` with a parameter.
 Estimator: TypeAlias = Any
@@ -31,13 +29,13 @@ Sample: TypeAlias = Container | tuple[Container, ...]
 """What an oracle draws: X, (X, y) or (X, y, sample_weight)."""
 
 Labels: TypeAlias = Sequence[str] | None
-"""What the entries along an axis are called, if that is known."""
+"""Names of the entries along an axis, if they are known."""
 
 Names: TypeAlias = list[str] | tuple[list[str], list[str]]
-"""What a user calls numbers, one by one or along the last axis, or the two sides of a table."""
+"""Names of numbers, one by one or along the last axis, or of the two sides of a table."""
 
 AxisLabels: TypeAlias = dict[str, tuple[Labels, Labels]]
-"""By attribute what the entries along its first and along its last axis are called."""
+"""Names of the entries along the first and along the last axis, by attribute."""
 
 Released: TypeAlias = NDArray[np.float64] | int
 """What a mechanism returns: a value with noise, or the position of the chosen response."""

@@ -13,8 +13,9 @@ from sklearn.base import clone
 
 from skdp.core.checks import shown
 from skdp.core.classes import public_name
-from skdp.core.dataset import Dataset, find_non_finite
+from skdp.core.dataset import Dataset
 from skdp.core.metric import OutputMetric
+from skdp.core.plain import find_non_finite
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import lookup, released_entry

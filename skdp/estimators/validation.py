@@ -16,7 +16,7 @@ from sklearn.utils import Tags, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import Dataset, belongs_to, n_records, numeric_parts
+from skdp.core.dataset import Dataset, belongs_to, n_records
 from skdp.core.dtypes import holds_numbers, is_gap, is_of_dates
 from skdp.core.plain import (
     MISSING_LABELS,
@@ -28,6 +28,7 @@ from skdp.core.plain import (
     dtypes_of,
     is_table,
     labels_among,
+    numeric_parts,
     plain,
     with_doubles,
 )

@@ -1,8 +1,4 @@
-"""Make an oracle of anything that can be sampled.
-
-`as_oracle` makes an :class:`skdp.Oracle` of functions, of distributions of scipy and of density
-estimators of scikit-learn.
-"""
+"""Make an oracle of functions, distributions of scipy and density estimators of scikit-learn."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator, RandomState
@@ -36,26 +31,19 @@ def describe_oracle(oracle: object) -> str:
 
 
 class OracleAdapter(Oracle):
-    """An object that can be sampled, as an oracle."""
+    """An object that can be sampled, as an oracle: ``sample(source, n_samples, rng)`` draws."""
 
-    def __init__(self, source: Any, description: str) -> None:
+    def __init__(self, source: object, description: str, sample: Callable[..., Sample]) -> None:
         self.source = source
         self.description = description
+        self.sample = sample
         self.independent_records = _is_known(source) or has_independent_records(source)
+
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
+        return self.sample(self.source, n_samples, rng)
 
     def __repr__(self) -> str:
         return f"as_oracle({self.description})"
-
-
-class _FunctionOracle(OracleAdapter):
-    """A callable with the signature of an oracle."""
-
-    def __init__(self, source: Any) -> None:
-        super().__init__(source, describe_oracle(source))
-        self.classes_ = getattr(source, "classes_", None)
-
-    def __call__(self, n_samples: int, rng: Generator) -> Sample:
-        return self.source(n_samples, rng)
 
 
 # Densities of scikit-learn that draw record by record.
@@ -65,7 +53,7 @@ _DENSITIES = (
 )
 
 
-def _is_known(source: Any) -> bool:
+def _is_known(source: object) -> bool:
     """Return whether an object is a class of scipy or scikit-learn that draws record by record."""
     if public_name(type(source)) in _DENSITIES:
         return True
@@ -79,62 +67,24 @@ def _is_of_scipy(kind: type) -> bool:
     return known is kind
 
 
-class _ScipyOracle(OracleAdapter):
-    """A frozen distribution of scipy.stats."""
-
-    def __call__(self, n_samples: int, rng: Generator) -> Sample:
-        if hasattr(self.source, "rvs"):
-            X = self.source.rvs(size=n_samples, random_state=rng)
-        elif hasattr(self.source, "resample"):
-            X = self.source.resample(size=n_samples, seed=rng).T
-        else:
-            X = self.source.sample((n_samples,), rng=rng)
-        X = np.asarray(X)
-        # scipy drops the axis of a single column, and that of a single record
-        return X if X.ndim > 2 else X.reshape(n_samples, -1)
-
-
-class _EstimatorOracle(OracleAdapter):
-    """A fitted estimator with a `sample` method."""
-
-    def __init__(self, source: Any, name: str, seed_parameter: str | None) -> None:
-        super().__init__(source, name)
-        self.seed_parameter = seed_parameter
-
-    def __call__(self, n_samples: int, rng: Generator) -> Sample:
-        # scikit-learn wants the legacy interface; this one draws from the same bits
-        seed = rng if self.seed_parameter == "rng" else RandomState(rng.bit_generator)
-        if self.seed_parameter is None:
-            source = copy.copy(self.source)
-            source.random_state = seed
-            sample = source.sample(n_samples)
-        else:
-            sample = self.source.sample(n_samples, **{self.seed_parameter: seed})
-        X = sample[0] if isinstance(sample, tuple) else sample
-        # mixtures return their records component by component; the order must mean nothing
-        return take_records(X, rng.permutation(n_records(X)))
-
-
 def as_oracle(oracle: object) -> Oracle:
-    """Return an oracle as it is, and make one of what can be sampled.
+    """Return an oracle as it is, and make one of a callable, a distribution or an estimator.
 
-    That is a callable ``oracle(n_samples, rng)``, a distribution of scipy.stats, frozen or of the
-    newer kind, or a fitted estimator with `sample`; only its features are used, in random order.
-    Nothing is copied or changed. What cannot be sampled reproducibly is refused, with what to pass
-    instead.
+    Nothing is copied or changed. Of an estimator only the features are used, in random order. What
+    cannot be sampled reproducibly is refused.
     """
+    name = type(oracle).__name__
     if isinstance(oracle, type):
         raise TypeError(f"An oracle must be an object, not a class. Got {oracle.__name__} itself.")
     if isinstance(oracle, Oracle):
         _check_signature(oracle)
         if not isinstance(oracle.description, str):
             raise TypeError(
-                f"The 'description' of the oracle {type(oracle).__name__} must be a string. "
+                f"The 'description' of the oracle {name} must be a string. "
                 f"Got {shown(oracle.description)}."
             )
         return oracle
     if hasattr(oracle, "draws_from"):
-        name = type(oracle).__name__
         raise TypeError(
             f"An oracle is asked for. Got a {name}: pass the oracle that it draws from."
         )
@@ -142,49 +92,18 @@ def as_oracle(oracle: object) -> Oracle:
         return _adapt_scipy(oracle)
     if callable(oracle):
         _check_signature(oracle)
-        return _FunctionOracle(oracle)
+        adapted = OracleAdapter(oracle, describe_oracle(oracle), _call)
+        adapted.classes_ = getattr(oracle, "classes_", None)
+        return adapted
     if callable(getattr(oracle, "sample", None)) and not hasattr(oracle, "columns"):
         return _adapt_estimator(oracle)
     if callable(getattr(oracle, "rvs", None)):
-        return _ScipyOracle(oracle, type(oracle).__name__)
+        return OracleAdapter(oracle, name, _sample_scipy)
     raise TypeError(
         "An oracle must be a callable oracle(n_samples, rng) -> X or (X, y), a frozen scipy.stats "
-        f"distribution, or a fitted estimator with a sample method. Got {type(oracle).__name__}. "
+        f"distribution, or a fitted estimator with a sample method. Got {name}. "
         "To resample a public table, wrap it: PublicDataOracle(X, y)."
     )
-
-
-def _adapt_scipy(distribution: object) -> _ScipyOracle:
-    name = type(distribution).__name__.removesuffix("_frozen")
-    if hasattr(distribution, "rvs"):
-        if callable(distribution):
-            raise TypeError(
-                "A scipy.stats distribution must be frozen to serve as an oracle. Got "
-                f"{name}. Call it with its parameters first, as in norm(loc=0, scale=1)."
-            )
-        name = getattr(getattr(distribution, "dist", None), "name", None) or name
-    elif not hasattr(distribution, "resample") and not hasattr(distribution, "sample"):
-        raise TypeError(f"scipy.stats cannot draw from {name}. Write a callable instead.")
-    return _ScipyOracle(distribution, name)
-
-
-def _adapt_estimator(estimator: Estimator) -> _EstimatorOracle:
-    name = type(estimator).__name__
-    if hasattr(estimator, "fit"):
-        check_is_fitted(
-            estimator,
-            msg="The oracle %(name)s is not fitted. Fit it on public records first.",
-        )
-    parameters = inspect.signature(estimator.sample).parameters
-    for seed_parameter in ("random_state", "rng"):
-        if seed_parameter in parameters:
-            return _EstimatorOracle(estimator, name, seed_parameter)
-    if not hasattr(estimator, "random_state"):
-        raise TypeError(
-            f"The draws of {name} cannot be reproduced: neither its sample method nor the object "
-            "has a 'random_state'. Wrap it in a callable oracle(n_samples, rng) that seeds it."
-        )
-    return _EstimatorOracle(estimator, name, None)
 
 
 def _check_signature(oracle: Callable) -> None:
@@ -201,27 +120,83 @@ def _check_signature(oracle: Callable) -> None:
         ) from None
 
 
-class _WithoutResponse(OracleAdapter):
-    """An oracle whose responses are left out."""
+def _call(source: Callable, n_samples: int, rng: Generator) -> Sample:
+    return source(n_samples, rng)
 
-    def __call__(self, n_samples: int, rng: Generator) -> Sample:
-        sample = self.source(n_samples, rng)
-        return as_dataset(sample, f"What the oracle {self.description} returns").X
+
+def _adapt_scipy(distribution: object) -> OracleAdapter:
+    name = type(distribution).__name__.removesuffix("_frozen")
+    if hasattr(distribution, "rvs"):
+        if callable(distribution):
+            raise TypeError(
+                "A scipy.stats distribution must be frozen to serve as an oracle. Got "
+                f"{name}. Call it with its parameters first, as in norm(loc=0, scale=1)."
+            )
+        name = getattr(getattr(distribution, "dist", None), "name", None) or name
+    elif not hasattr(distribution, "resample") and not hasattr(distribution, "sample"):
+        raise TypeError(f"scipy.stats cannot draw from {name}. Write a callable instead.")
+    return OracleAdapter(distribution, name, _sample_scipy)
+
+
+def _sample_scipy(source: Estimator, n_samples: int, rng: Generator) -> Sample:
+    if hasattr(source, "rvs"):
+        X = source.rvs(size=n_samples, random_state=rng)
+    elif hasattr(source, "resample"):
+        X = source.resample(size=n_samples, seed=rng).T
+    else:
+        X = source.sample((n_samples,), rng=rng)
+    X = np.asarray(X)
+    # scipy drops the axis of a single column, and that of a single record
+    return X if X.ndim > 2 else X.reshape(n_samples, -1)
+
+
+def _adapt_estimator(estimator: Estimator) -> OracleAdapter:
+    name = type(estimator).__name__
+    if hasattr(estimator, "fit"):
+        message = "The oracle %(name)s is not fitted. Fit it on public records first."
+        check_is_fitted(estimator, msg=message)
+    if _seed_parameter(estimator) is None and not hasattr(estimator, "random_state"):
+        raise TypeError(
+            f"The draws of {name} cannot be reproduced: neither its sample method nor the object "
+            "has a 'random_state'. Wrap it in a callable oracle(n_samples, rng) that seeds it."
+        )
+    return OracleAdapter(estimator, name, _sample_estimator)
+
+
+def _seed_parameter(estimator: Estimator) -> str | None:
+    parameters = inspect.signature(estimator.sample).parameters
+    return next((name for name in ("random_state", "rng") if name in parameters), None)
+
+
+def _sample_estimator(source: Estimator, n_samples: int, rng: Generator) -> Sample:
+    parameter = _seed_parameter(source)
+    # scikit-learn wants the legacy interface; this one draws from the same bits
+    seed = rng if parameter == "rng" else RandomState(rng.bit_generator)
+    if parameter is None:
+        source = copy.copy(source)
+        source.random_state = seed
+    sample = source.sample(n_samples, **({parameter: seed} if parameter else {}))
+    X = sample[0] if isinstance(sample, tuple) else sample
+    # mixtures return their records component by component; the order must mean nothing
+    return take_records(X, rng.permutation(n_records(X)))
 
 
 def with_numbered_labels(oracle: Oracle) -> Oracle:
     """Return an oracle whose labels are 0, 1, ..., as ensembles number those of their members."""
-    numbered = _NumberedLabels(oracle, oracle.description)
+    numbered = OracleAdapter(oracle, oracle.description, _number_labels)
     numbered.classes_ = None if oracle.classes_ is None else np.arange(len(oracle.classes_))
     return numbered
 
 
-class _NumberedLabels(OracleAdapter):
-    def __call__(self, n_samples: int, rng: Generator) -> Sample:
-        X, y, *weights = self.source(n_samples, rng)
-        return X, np.searchsorted(self.source.classes_, as_labels(y)), *weights
+def _number_labels(source: Oracle, n_samples: int, rng: Generator) -> Sample:
+    X, y, *weights = source(n_samples, rng)
+    return X, np.searchsorted(np.asarray(source.classes_), as_labels(y)), *weights
 
 
 def without_response(oracle: Oracle) -> Oracle:
     """Let an oracle yield X alone, for estimators that have no use for a response."""
-    return _WithoutResponse(oracle, oracle.description)
+    return OracleAdapter(oracle, oracle.description, _drop_response)
+
+
+def _drop_response(source: Oracle, n_samples: int, rng: Generator) -> Sample:
+    return as_dataset(source(n_samples, rng), f"What the oracle {source.description} returns").X

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import Any, Self
 
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, MechanismType
@@ -12,10 +13,6 @@ from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Estimator
 
-if TYPE_CHECKING:
-    from skdp.sensitivity.bounds import KnownSensitivity
-    from skdp.sensitivity.estimate import SensitivityEstimate
-
 
 class Sensitivity(ABC):
     """A bound on the change of a target by one record: sampled now, earlier, or known on paper.
@@ -23,10 +20,13 @@ class Sensitivity(ABC):
     A plan calls `for_estimator`, then `agree` on the form of the records, then `settle`.
     """
 
+    prior: Sensitivity | None = None
+    """A sampler that draws the public records in the place of a settled sensitivity."""
+
     @property
     def draws_from(self) -> Oracle | None:
         """The oracle, ready to be drawn from; None where nothing is drawn."""
-        return None
+        return None if self.prior is None else self.prior.draws_from
 
     def for_estimator(
         self,
@@ -35,69 +35,55 @@ class Sensitivity(ABC):
         dataset: Dataset | None = None,
         uses_response: bool = True,
     ) -> Self:
-        """Return the sensitivity of an estimator, or refuse the estimator.
+        """Return the sensitivity of an estimator, or refuse the estimator; no entry is read."""
+        if self.prior is None:
+            return self
+        prior = self.prior.for_estimator(estimator, release, dataset, uses_response)
+        settled: Any = self
+        return replace(settled, prior=prior)
 
-        Parameters
-        ----------
-        estimator : estimator object
-            The estimator. Only its class and parameters are read.
-        release : object
-            The parameter of PrivateEstimator.
-        dataset : Dataset or None, default=None
-            Records of the form of the data. No entry is looked at.
-        uses_response : bool, default=True
-            Whether the estimator, or the target, reads a response.
+    def public_dataset(
+        self,
+        n_samples: int,
+        schema: Schema | None = None,
+        attempt: int = 0,
+        *,
+        allow_nan: bool = False,
+    ) -> Dataset:
+        """Draw a dataset from the oracle apart from all pairs, another one at each attempt.
 
-        Returns
-        -------
-        Sensitivity
-            This one, unless overridden.
+        X may lack numbers if the schema says so, or `allow_nan` where there is no schema.
         """
-        return self
+        assert self.prior is not None
+        return self.prior.public_dataset(n_samples, schema, attempt, allow_nan=allow_nan)
 
     @abstractmethod
     def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
-        """Settle one form for the data and for all draws.
+        """Settle one form for the data and for all draws, or raise ValueError.
 
         Parameters
         ----------
         schema : Schema
             The form of the data.
         example : Dataset
-            Records of this form, as many as there will be. No entry is looked at.
+            Records of this form, as many as there will be. No entry is read.
 
         Returns
         -------
         sensitivity : Sensitivity
-            This one, or a sampler with its seed drawn.
+            The same, with its seed drawn.
         schema : Schema
             The form in which the target sees its records.
-
-        Raises
-        ------
-        ValueError
-            If there is no such form, or the oracle does not draw from its generator.
         """
 
     def options(self, mechanism: Any) -> list[tuple[Self, Any]]:
-        """Pair the alternatives of a mechanism with the bounds that are for them.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            Which noise.
-
-        Returns
-        -------
-        list of (Sensitivity, Mechanism)
-            Never empty. This one with the mechanism itself, unless overridden.
-        """
+        """Pair the alternatives of a mechanism with the bounds for them, at least one."""
         return [(self, mechanism)]
 
     @abstractmethod
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
-    ) -> tuple[SensitivityEstimate | KnownSensitivity, MechanismType]:
+    ) -> tuple[Settled, MechanismType]:
         """Return the sensitivity for the noise, and the mechanism with its basis fixed.
 
         Parameters
@@ -109,11 +95,11 @@ class Sensitivity(ABC):
         schema : Schema
             From `agree`.
         mechanism : Mechanism
-            Which noise. Where it asks for a kind of basis, it gets that of the sensitivity.
+            The noise. Where it asks for a kind of basis, it gets the one of the sensitivity.
 
         Returns
         -------
-        sensitivity : SensitivityEstimate or KnownSensitivity
+        sensitivity : Settled
             Sampled now, where it is to be sampled.
         mechanism : Mechanism
             A copy.
@@ -139,42 +125,21 @@ class Settled(Sensitivity):
         schema : Schema
             Their form. A bound on paper takes any.
         geometry : Geometry
-            That of the mechanism.
-
-        Raises
-        ------
-        ValueError
-            If the sensitivity does not hold for these.
+            The geometry of the mechanism.
         """
 
     @abstractmethod
     def check_made_for(self, target: Target) -> None:
-        """Refuse a target other than the one of the sensitivity.
+        """Refuse a target that has another key than the target of the sensitivity.
 
         Parameters
         ----------
         target : Target
             What is to be released.
-
-        Raises
-        ------
-        ValueError
-            If it is known by another key.
         """
 
     def bounded(self, target: Target) -> Target:
-        """Return the function that the sensitivity is of.
-
-        Parameters
-        ----------
-        target : Target
-            What is to be released.
-
-        Returns
-        -------
-        Target
-            `target` itself, unless a bound supposes ranges: then it sees records clipped to them.
-        """
+        """Return the function that is bounded: under ranges, the target on clipped records."""
         return target
 
 
@@ -193,9 +158,7 @@ def refuse_zero(value: float) -> None:
     """Refuse a sensitivity with which the exact value would be released."""
     if value == 0:
         raise ValueError(
-            "The sensitivity is zero, so no noise would be added and the exact value would be "
-            "shown. Nothing is released. If it was sampled, the target did not change on enough of "
-            "the oracle's pairs. Where rounded values tie, as a median of whole years does, take a "
-            "smaller gamma: values without ties would show less than changes in the data. Else use "
-            "an oracle with more varied records."
+            "The sensitivity is zero, so no noise would be added, and nothing is released. If it "
+            "was sampled, the target did not change on enough of the oracle's pairs: use an oracle "
+            "with more varied records, or a smaller gamma where rounded values tie."
         )

@@ -1,7 +1,7 @@
 """A sensitivity known on paper, to be used instead of a sampled one.
 
-What a bound supposes is checked where that is possible without a look at the records, or made true
-by clipping them; the rest is in its `preconditions`, and the guarantee says that it is assumed.
+The assumptions of a bound are checked where no record has to be read, or made true by clipping
+records. All others are in its `preconditions`, which the guarantee repeats.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.guarantee import ASSERTED
 from skdp.core.identity import key_of
-from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Estimator, Seed
-from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity, Settled, in_basis_of, refuse_zero
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
@@ -35,9 +33,6 @@ from skdp.sensitivity.sampler import SensitivitySampler
 class KnownSensitivity(Settled):
     """A bound on how much one record can change a target, and all that is needed to use it.
 
-    It is not a number on purpose: a bound with a `gamma` used as a bare number would promise plain
-    differential privacy. Ask for the number with :meth:`for_geometry`.
-
     Parameters
     ----------
     value : float in [0, inf)
@@ -51,37 +46,33 @@ class KnownSensitivity(Settled):
         Probability that the bound fails on a pair drawn from the distribution named in
         `preconditions`; 0 when it holds for all records.
     preconditions : str, default=""
-        What is supposed about the records and about the target, and is not checked. The guarantee
-        repeats it.
+        Assumptions about the records and the target, which are not checked. The guarantee repeats
+        them.
     source : str, default=""
         Where the proof is. Without one the guarantee says that the caller asserts the bound.
     ranges : array-like of shape (n_features, 2) or None, default=None
         Lowest and highest value of each column that the bound supposes. Records are clipped to
-        them before they are evaluated, so that it holds for any; missing numbers become 0 first.
-        None leaves records as they are.
+        them before they are evaluated; missing numbers become 0 first. None leaves records as they
+        are.
     estimator : EstimatorRule or None, default=None
-        The estimators that the bound is for, which PrivateEstimator checks; of any other target
-        the guarantee says that it is assumed to be one.
+        The estimators that the bound is for, which PrivateEstimator checks. The guarantee says
+        that any other target is assumed to be one.
     shape : tuple of int or None, default=None
-        Shape of the value, with which a plan tells the standard errors beforehand. None where it is
-        not known.
-    prior : oracle or None, default=None
-        Source of plausible records, as for SensitivitySampler, from which a mechanism with
-        ``basis="auto"`` learns a public code that makes no difference larger. It must not be
-        derived from the private data. Otherwise the promise does not depend on it, and it need
-        only be useful. For a bound in the values as they are, without a gamma.
-    n_pilot_pairs : int, default=199
-        From how many pairs of the prior the code is learned, at most 1000.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Seed of these pairs, which is public. None draws a fresh one.
+        Shape of the value, from which a plan computes the standard errors. None where it is not
+        known.
+    prior : oracle, SensitivitySampler or None, default=None
+        Source of plausible records, from which a mechanism with ``basis="auto"`` learns a public
+        code that makes no difference larger. It must not be derived from the private data; it does
+        not affect the guarantee otherwise. A sampler also sets the seed and number of the pilot
+        pairs, otherwise 199. For a bound in the values as they are, without a gamma.
     l2_value : float or None, default=None
-        Beside a bound in the L1 norm, a smaller one in the L2 norm. None where no other is known.
+        A smaller bound in the L2 norm, for a bound in the L1 norm. None where no other is known.
     key : str, default=""
-        What the only target is known by that the bound is for, where PrivateEstimator derived it or
-        checked it. Another target is refused. Empty for any.
+        Identity of the only target that the bound is for; another target is refused. Empty for
+        any.
     missing : str, default=""
-        What becomes of missing numbers, such as "missing numbers counted as 0", for who reads the
-        promise. With `ranges` it is known.
+        What becomes of missing numbers, such as "missing numbers counted as 0". With `ranges` it
+        is known.
 
     Raises
     ------
@@ -98,7 +89,7 @@ class KnownSensitivity(Settled):
     sensitivity 0.015 known on paper, records clipped to [0, 1] and missing numbers counted as 0,
     assuming that the target is the mean of each column
 
-    What a mean is of, it cannot check. A number asserts everything:
+    That the target is a mean is assumed. A number asserts everything:
 
     >>> from skdp import KnownSensitivity
     >>> print(KnownSensitivity(1e-9, "l1", n_samples=200).assumed)
@@ -115,52 +106,11 @@ class KnownSensitivity(Settled):
     estimator: EstimatorRule | None = None
     shape: tuple[int, ...] | None = None
     prior: Any = None
-    n_pilot_pairs: int = field(default=199, repr=False)
-    random_state: Seed = field(default=None, repr=False)
     l2_value: float | None = field(default=None, repr=False)
     key: str = field(default="", repr=False)
     missing: str = field(default="", repr=False)
 
     confidence: ClassVar[None] = None
-
-    @property
-    def draws_from(self) -> Oracle | None:
-        """The prior, ready to be drawn from."""
-        return None if self.prior is None else as_oracle(self.prior)
-
-    @property
-    def sampler(self) -> SensitivitySampler:
-        """What draws pilots and public records from the prior."""
-        number, seed = self.n_pilot_pairs, self.random_state
-        return SensitivitySampler(self.prior, gamma=None, n_pairs=number, random_state=seed)
-
-    def public_dataset(
-        self,
-        n_samples: int,
-        schema: Schema | None = None,
-        attempt: int = 0,
-        *,
-        allow_nan: bool = False,
-    ) -> Dataset:
-        """Draw one dataset from the prior, apart from all pairs.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        schema : Schema or None, default=None
-            Their form; None takes that in which the prior yields them.
-        attempt : int, default=0
-            Another number gives another dataset.
-        allow_nan : bool, default=False
-            Whether X may lack numbers where `schema` is None, which else says so.
-
-        Returns
-        -------
-        Dataset
-            As from SensitivitySampler.
-        """
-        return self.sampler.public_dataset(n_samples, schema, attempt, allow_nan=allow_nan)
 
     @property
     def oracle(self) -> str | None:
@@ -169,11 +119,11 @@ class KnownSensitivity(Settled):
 
     @property
     def identity(self) -> None:
-        """Nothing: whether two bounds of a gamma fail on the same pairs is not known."""
+        """None: two bounds cannot share one gamma."""
 
     @property
     def gaps(self) -> str:
-        """What becomes of missing numbers; empty where the target sees them."""
+        """How missing numbers count; empty where the target sees them."""
         if self.ranges is None:
             return self.missing
         if len(set(self.ranges)) > 1:
@@ -183,7 +133,7 @@ class KnownSensitivity(Settled):
 
     @property
     def assumed(self) -> str:
-        """What the guarantee rests on, as it says it."""
+        """The assumptions, in the words of the guarantee."""
         known = "known on paper" if self.source else ASSERTED
         parts = [f"sensitivity {self.value:.6g} {known}"]
         if self.ranges is not None:
@@ -207,20 +157,18 @@ class KnownSensitivity(Settled):
         if self.ranges is not None:
             object.__setattr__(self, "ranges", as_ranges(self.ranges, "KnownSensitivity"))
         for name, high in (("value", math.inf), ("gamma", 1.0)):
-            # a float: a number of numpy would be none for JSON
+            # a float, since JSON has no numbers of numpy
             number = check_real(name, getattr(self, name), "KnownSensitivity", 0.0, high, "l")
             object.__setattr__(self, name, number)
         if self.l2_value is not None:
             check_real("l2_value", self.l2_value, "KnownSensitivity", 0.0, closed="l")
             if geometry.order != 1 or self.l2_value > self.value:
                 raise ValueError(
-                    "The 'l2_value' parameter of KnownSensitivity must be a bound beside a larger "
-                    f"one in the L1 norm. Got {self.l2_value!r}, and {self.value!r} in the norm "
-                    f"{geometry.key!r}."
+                    "The 'l2_value' parameter of KnownSensitivity must be at most a bound in the "
+                    f"L1 norm. Got {self.l2_value!r}, and {self.value!r} in {geometry.key!r}."
                 )
         if self.prior is not None:
-            as_oracle(self.prior)
-            check_count("n_pilot_pairs", self.n_pilot_pairs, "KnownSensitivity")
+            object.__setattr__(self, "prior", as_prior(self.prior))
             if self.gamma or (geometry.basis.digest and not geometry.basis.has_prior):
                 raise ValueError(
                     "The 'prior' parameter of KnownSensitivity is for a bound in the values as "
@@ -229,17 +177,17 @@ class KnownSensitivity(Settled):
                 )
 
     def in_norm(self, order: float) -> KnownSensitivity:
-        """Return the one bound that is for a norm.
+        """Return the same bound with `l2_value` as its value if the order of the norm is 2.
 
         Parameters
         ----------
         order : float
-            The order of the norm, that of a mechanism.
+            The order of the norm of a mechanism.
 
         Returns
         -------
         KnownSensitivity
-            With `l2_value` in the place of `value` where the order is 2, and without it otherwise.
+            A bound without `l2_value`.
         """
         if self.l2_value is None:
             return self
@@ -260,12 +208,12 @@ class KnownSensitivity(Settled):
         return fitting or pairs[:1]  # which is then refused
 
     def for_geometry(self, geometry: Geometry | str, n_samples: int) -> float:
-        """Return the bound, if it is one in this geometry and for this number of records.
+        """Return the value of the bound for a geometry and a number of records.
 
         Parameters
         ----------
         geometry : Geometry or {"l1", "l2", "sup"}
-            That of the mechanism.
+            The geometry of the mechanism.
         n_samples : int
             Number of records of the private dataset.
 
@@ -277,14 +225,13 @@ class KnownSensitivity(Settled):
         Raises
         ------
         ValueError
-            If the bound is one for a smaller norm, for another basis or for another number of
-            records.
+            If the bound is for a smaller norm, another basis or another number of records.
         """
         geometry = as_geometry(geometry, "KnownSensitivity.for_geometry")
         if not self.geometry.bounds(geometry):
             raise ValueError(
                 f"A known sensitivity in the norm {self.geometry.key!r} bounds neither larger "
-                f"norms nor those in another basis. The mechanism needs {geometry.key!r}."
+                f"norms nor norms in another basis. The mechanism needs {geometry.key!r}."
             )
         if n_samples != self.n_samples:
             raise ValueError(
@@ -303,17 +250,14 @@ class KnownSensitivity(Settled):
             raise ValueError(
                 "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
                 "records have weights, with an oracle that yields (X, y, sample_weight). Got a "
-                "sensitivity that is known, and bounds on paper are for records without weights."
+                "known sensitivity, which is for records without weights."
             )
-        known = self
-        if self.prior is not None:
-            sampler = self.sampler.for_estimator(estimator, release, dataset, uses_response)
-            known = replace(self, prior=sampler.oracle)
+        known = super().for_estimator(estimator, release, dataset, uses_response)
         if self.estimator is None:
             return known
         self.estimator.check(estimator)
         self.estimator.check_release(release)
-        return replace(known, estimator=None)  # nothing is left to assume about it
+        return replace(known, estimator=None)  # it was checked, so it is not assumed
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[KnownSensitivity, Schema]:
         if self.ranges is not None:
@@ -325,10 +269,10 @@ class KnownSensitivity(Settled):
             check_clippable(example.X, schema.parts[0].dtypes, self.ranges)
         if self.prior is None:
             return self, schema
-        # the data keep their form: a record that another form does not hold would be refused
-        sampler = self.sampler.with_fixed_seed()
-        sampler.check_form(schema, example.n_records)
-        return replace(self, random_state=sampler.random_state), schema
+        prior, _ = self.prior.agree(schema, example)
+        # the data keep their form, since the bound is for any record of it
+        prior.public_dataset(example.n_records, schema)
+        return replace(self, prior=prior), schema
 
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
@@ -336,7 +280,7 @@ class KnownSensitivity(Settled):
         self.check_made_for(target)
         mechanism = in_basis_of(self.geometry, mechanism)
         refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
-        # its work is done, and what is released holds no record of an oracle
+        # a release holds no record of an oracle
         return self if self.prior is None else replace(self, prior=None), mechanism
 
     def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
@@ -345,17 +289,25 @@ class KnownSensitivity(Settled):
     def check_made_for(self, target: Target) -> None:
         if self.key and self.key != key_of(target):
             raise ValueError(
-                f"The known sensitivity was derived for another target than {target.description}, "
-                "and bounds no other. Pass the bound from which it was made, or 'known', to the "
-                "PrivateEstimator."
+                f"The known sensitivity was derived for another target than {target.description}. "
+                "Pass the bound from which it was made, or 'known', to the PrivateEstimator."
             )
 
     def bounded(self, target: Target) -> Target:
         return target if self.ranges is None else ClippedTarget(target, self.ranges)
 
 
+def as_prior(oracle: object, random_state: Seed = None) -> SensitivitySampler:
+    """Return a sampler as it is, and make one of an oracle that yields pilots for a code."""
+    if isinstance(oracle, SensitivitySampler):
+        return oracle
+    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=199, random_state=random_state)
+    sampler.plan(1)  # checks the oracle
+    return sampler
+
+
 def said_of_gaps(sensitivity: object) -> str:
-    """Say what becomes of gaps, whether there are some or not; empty where the target sees them."""
+    """Say how gaps count, whether there are some or not; empty where the target sees them."""
     gaps = getattr(sensitivity, "gaps", "")
     advice = "; fill them beforehand where another value is better" if "counted" in gaps else ""
     return f"{gaps}{advice}"

@@ -1,9 +1,8 @@
-"""Which of the sampled sensitivities to use: three calibrations of one order statistic.
+"""Choose the order statistic of the sampled sensitivities, by one of three calibrations.
 
 A calibration says which gamma m pairs can promise at best, and which index k promises a given
-gamma. How many pairs a gamma needs follows from the first by bisection, so the answers cannot
-disagree. Comparisons are made in rational arithmetic, or with a margin wider than the
-floating-point error, and doubt is settled toward privacy.
+gamma. The number of pairs that a gamma needs follows by bisection. Comparisons are made in rational
+arithmetic, or with a margin wider than the floating-point error, and rounded toward privacy.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ class OrderStatistic:
     n_pairs : int
         Number m of sampled sensitivities, at least 1.
     k : int
-        Index of the order statistic, from 1 (the smallest) to `n_pairs` (the largest). In a
-        sorted array it stands at position ``k - 1``.
+        Index of the order statistic, from 1 (the smallest) to `n_pairs` (the largest).
     gamma : float in (0, 1)
         Probability that a fresh pair exceeds the estimate, at most.
     calibration : {"exact", "dkw", "conditional"}
@@ -48,8 +46,8 @@ class OrderStatistic:
     Raises
     ------
     ValueError
-        If a value is outside its range, or does not belong to the calibration, or if the index does
-        not attain `gamma`.
+        If a value is outside its range or not of the calibration, or the index does not attain
+        `gamma`.
 
     Examples
     --------
@@ -68,24 +66,24 @@ class OrderStatistic:
     def __post_init__(self) -> None:
         for name in ("n_pairs", "k"):
             check_count(name, getattr(self, name), "OrderStatistic")
-        sure, rho, used = self.confidence, self.rho, self.calibration
+        used = self.calibration
+
+        def fits(value: float | None, calibration: str, high: float) -> tuple[object, bool, str]:
+            holds = value is None
+            if used == calibration:
+                holds = value is not None and 0 < value < high
+            rule = f"be in (0, {high:g}) if {calibration!r}, else None, with calibration={used!r}"
+            return value, holds, rule
+
         check_rules(
             "OrderStatistic",
             calibration=(used, used in list(_RULES), f"be one of {sorted(_RULES)}"),
             k=(self.k, 1 <= self.k <= self.n_pairs, f"be from 1 to n_pairs={self.n_pairs}"),
             gamma=(self.gamma, 0 < self.gamma < 1, "be in (0, 1)"),
-            confidence=(
-                sure,
-                self._belongs(sure, "conditional", 1),
-                f"be in (0, 1) if 'conditional', else None, with calibration={used!r}",
-            ),
-            rho=(
-                rho,
-                self._belongs(rho, "dkw", 0.5),
-                f"be in (0, 0.5) if 'dkw', else None, with calibration={used!r}",
-            ),
+            confidence=fits(self.confidence, "conditional", 1),
+            rho=fits(self.rho, "dkw", 0.5),
         )
-        rule, gamma = _rule(used, sure), float(self.gamma)
+        rule, gamma = _rule(used, self.confidence), float(self.gamma)
         attained = rule.attainable_gamma(self.n_pairs) <= gamma
         if not (attained and self.k >= rule.index(gamma, self.n_pairs)):
             raise ValueError(
@@ -93,12 +91,6 @@ class OrderStatistic:
                 f"n_pairs={self.n_pairs} attains with calibration={used!r}. Got {gamma!r}. Make it "
                 "by order_statistic(gamma, n_pairs)."
             )
-
-    def _belongs(self, value: float | None, calibration: str, high: float) -> bool:
-        """Whether a value that only one calibration has is there, and in range, when it must."""
-        if self.calibration != calibration:
-            return value is None
-        return value is not None and 0 < value < high
 
     def __str__(self) -> str:
         parts = [f"gamma={self.gamma:.4g}", f"calibration={self.calibration!r}"]
@@ -120,8 +112,8 @@ def order_statistic(
     r"""Choose the order statistic that estimates the sensitivity.
 
     Let :math:`G_1, \dots, G_m` be the sampled sensitivities, :math:`G_{(k)}` the k-th smallest
-    and G that of one more pair. With `gamma` alone the number of pairs is chosen, with `n_pairs`
-    alone the smallest gamma, with both the smallest index.
+    and G the sensitivity of one more pair. With `gamma` alone the number of pairs is chosen, with
+    `n_pairs` alone the smallest gamma, with both the smallest index.
 
     Parameters
     ----------
@@ -156,22 +148,19 @@ def order_statistic(
         If `gamma` or `confidence` is not a real number, or `n_pairs` not an integer.
     ValueError
         If neither `gamma` nor `n_pairs` is given, a value is outside its range, `confidence`
-        comes with another calibration, or `gamma` is below what the pairs can promise. The last
-        names the attainable gamma and the number of pairs that would do.
+        comes with another calibration, or `gamma` is below what the pairs can promise.
 
     Notes
     -----
-    Exact rule. Write :math:`G_{m+1} = G`. The fresh pair is missed when at least k of the others
-    lie strictly below it. Among m + 1 values, ties and infinities included, at most m + 1 - k
-    have k or more strictly below them; each is equally likely to be the fresh one, so the
-    probability of a miss is at most :math:`1 - k/(m+1)`. Hence
-    :math:`k = \lceil (1 - \gamma)(m + 1) \rceil`. The index must not depend on the draws, or
-    "equally likely" fails.
+    Exact rule. The fresh pair is missed when at least k of the others lie strictly below it. Among
+    m + 1 values, ties and infinities included, at most m + 1 - k have k or more strictly below
+    them; each is equally likely to be the fresh one, since the index does not depend on the draws.
+    So a miss has probability at most :math:`1 - k/(m+1)`, and
+    :math:`k = \lceil (1 - \gamma)(m + 1) \rceil`.
 
-    Dkw rule. The free :math:`\rho` of Theorem 15 is always the best one for m pairs,
-    :math:`\exp(W_{-1}(-1/(4m))/2)` with the lower Lambert branch, so all readings of the same
-    draws rest on one event. The smallest m is that of the first row of Table 1, which optimizes
-    the same inequality. The user guide has the three proofs and a comparison.
+    Dkw rule. The free :math:`\rho` of Theorem 15 is the best one for m pairs,
+    :math:`\exp(W_{-1}(-1/(4m))/2)` with the lower Lambert branch, so all levels read from the same
+    draws hold together. The user guide has the three proofs and a comparison.
 
     References
     ----------
@@ -224,7 +213,7 @@ def order_statistic(
 
 
 def few_pairs(gamma: float) -> int:
-    """Return a number of pairs for dear fits: three times the fewest of the exact calibration."""
+    """Return three times the fewest pairs of the exact calibration, for fits that take long."""
     return math.ceil(3 / _literal(gamma)) - 1
 
 
@@ -232,20 +221,16 @@ def _validate(
     gamma: float | None, n_pairs: int | None, calibration: str, confidence: float | None, owner: str
 ) -> tuple[Any, int | None, _Calibration]:
     """Return the checked gamma and n_pairs, as plain numbers, and the rule to apply."""
-    if calibration not in list(_RULES):
-        raise ValueError(
-            f"The 'calibration' parameter of {owner} must be one of {sorted(_RULES)}. "
-            f"Got {shown(calibration)}."
-        )
-    if gamma is None and n_pairs is None:
-        raise ValueError(
-            f"The 'gamma' and 'n_pairs' parameters of {owner} must not both be None. Set gamma."
-        )
-    if confidence is not None and calibration != "conditional":
-        raise ValueError(
-            f"The 'confidence' parameter of {owner} must be None with "
-            f"calibration={calibration!r}. Got {shown(confidence)}. Set calibration='conditional'."
-        )
+    check_rules(
+        owner,
+        calibration=(calibration, calibration in list(_RULES), f"be one of {sorted(_RULES)}"),
+        gamma=(gamma, (gamma, n_pairs) != (None, None), "not be None together with 'n_pairs'"),
+        confidence=(
+            confidence,
+            confidence is None or calibration == "conditional",
+            f"be None with calibration={calibration!r}",
+        ),
+    )
     if gamma is not None:
         gamma = check_real("gamma", gamma, owner, 0.0, 1.0)
     if n_pairs is not None:
@@ -257,7 +242,7 @@ def _validate(
 
 
 class _Calibration(ABC):
-    """Answers the questions of the module docstring; `gamma` is always a float."""
+    """A rule that turns a number of pairs into a promise."""
 
     confidence: float | None = None
 
@@ -271,7 +256,6 @@ class _Calibration(ABC):
 
     def fewest_pairs(self, gamma: float) -> int | None:
         """Return the smallest number of pairs that promises `gamma`, None beyond 2**53."""
-
         if self.attainable_gamma(MOST) > gamma:
             return None
         return _smallest(lambda n_pairs: self.attainable_gamma(n_pairs) <= gamma, MOST)
@@ -323,7 +307,7 @@ class _Conditional(_Calibration):
         return _smallest(lambda k: self._holds(k, _literal(gamma), n_pairs), n_pairs)
 
     def _holds(self, k: int, gamma: Fraction, n_pairs: int) -> bool:
-        """Whether Pr(Binomial(m, 1 - gamma) >= k) <= beta; False where in doubt."""
+        """Return whether Pr(Binomial(m, 1 - gamma) >= k) <= beta; False where in doubt."""
         if k == n_pairs:
             log_tail, error = n_pairs * _log_complement(gamma), -_ULPS * self._log_beta
         else:
@@ -390,7 +374,7 @@ def _log_binomial_tail(k: int, gamma: Fraction, n_pairs: int) -> float:
 
 
 def _exact_tail_is_at_most(beta: Fraction, k: int, gamma: Fraction, n_pairs: int) -> bool:
-    """Whether Pr(Binomial(m, 1 - gamma) >= k) <= beta, in integer arithmetic."""
+    """Return whether Pr(Binomial(m, 1 - gamma) >= k) <= beta, in integer arithmetic."""
     misses, whole = gamma.numerator, gamma.denominator
     tail = sum(
         math.comb(n_pairs, i) * (whole - misses) ** i * misses ** (n_pairs - i)

@@ -9,13 +9,14 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.dataset import Dataset, as_dataset, belongs_to, find_non_finite, n_records
+from skdp.core.dataset import Dataset, as_dataset, belongs_to, n_records
 from skdp.core.oracle import Oracle
+from skdp.core.plain import find_non_finite
 from skdp.core.schema import Schema
 from skdp.core.types import Container
 
-_LAST = 0.2  # share of the digits that a thousand operations may lose
-_EXACT = 2.0**31  # smaller integers, such as codes and counts, have exact sums
+_LAST = 0.2  # share of the digits that are perturbed
+_EXACT = 2.0**31  # smaller integers, such as codes and counts, stay as they are
 
 
 def draw(
@@ -29,9 +30,7 @@ def draw(
 ) -> Dataset:
     """Ask an oracle for records, check them, and bring them into the form of the private ones.
 
-    `full` looks at every value too, as is wanted for the first draw; where there is no schema,
-    `allow_nan` says whether X may lack numbers. What the oracle raises itself passes through with
-    a note.
+    `full` checks every value too; without a schema `allow_nan` says whether X may lack numbers.
     """
     name = f"The oracle {oracle.description}"
     try:
@@ -52,7 +51,7 @@ def draw(
 
 
 def _owned(container: Container) -> Container:
-    """Copy what an oracle may use again: a target may write into it, and the oracle too."""
+    """Copy records, since the target may write into them and the oracle may use them again."""
     if isinstance(container, list):
         return [row.copy() if isinstance(row, list) else row for row in container]
     has_array = isinstance(container, np.ndarray) or sparse.issparse(container)
@@ -75,21 +74,17 @@ def _check_counts(dataset: Dataset, n_samples: int, name: str) -> None:
 
 
 def _check_values(dataset: Dataset, name: str, allow_nan: bool) -> None:
-    """Refuse missing and infinite numbers. Oracles are public: the message may say where."""
+    """Refuse missing and infinite numbers; the message may say where, since oracles are public."""
     for part, container in zip(Dataset._fields, dataset.parts, strict=False):
         may_lack = allow_nan and part == "X"
         place = find_non_finite(container, may_lack)
         if place is not None:
-            remedy = " Leave such records out of the oracle, or impute them."
+            remedy = "Leave such records out of the oracle, or impute them"
             if part == "X" and not may_lack:
-                remedy = (
-                    " Missing values are taken behind an imputer only: if private records have "
-                    "some, wrap a pipeline that begins with one. If not, leave such records out of "
-                    "the oracle, or impute them. Leave columns out of X that the estimator drops."
-                )
+                remedy += "; if private records lack values, begin the pipeline with an imputer"
             raise ValueError(
-                f"{name} returned {part} with a number that is missing or infinite, in {place}."
-                f"{remedy}"
+                f"{name} returned {part} with a number that is missing or infinite, in {place}. "
+                f"{remedy}."
             )
 
 
@@ -106,17 +101,18 @@ def _moved(X: Container, rng: Generator) -> Container:
     if belongs_to(X, "pandas", "polars"):
         if len(X.shape) == 1 or len(set(X.columns)) < len(X.columns):
             return X
-        columns = {name: X[name] for name in X.columns}
-        for name, column in columns.items():
-            values = np.asarray(column)
-            if values.dtype.kind == "f":
-                columns[name] = _lessened(values, rng)
-        return type(X)(columns)
+        columns = {name: (X[name], np.asarray(X[name])) for name in X.columns}
+        return type(X)(
+            {
+                name: _lessened(values, rng) if values.dtype.kind == "f" else column
+                for name, (column, values) in columns.items()
+            }
+        )
     return _lessened(X, rng) if isinstance(X, np.ndarray) else X
 
 
 def _lessened(values: NDArray, rng: Generator) -> NDArray:
-    """Change floats in the last fifth of their digits, toward zero: no range around it is left."""
+    """Change floats in the last fifth of their digits, toward zero, which keeps their ranges."""
     if values.dtype.kind != "f":
         return values
     most = np.finfo(values.dtype).eps ** (1 - _LAST)

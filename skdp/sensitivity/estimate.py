@@ -18,7 +18,7 @@ from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.schema import Key, Schema, describe_key
 from skdp.core.target import Target
-from skdp.sensitivity.base import Settled, in_basis_of, refuse_zero
+from skdp.sensitivity.base import Sensitivity, Settled, in_basis_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 
@@ -26,15 +26,14 @@ from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 class SensitivityEstimate(Settled):
     """A sampled sensitivity, with everything needed to judge and to repeat it.
 
-    Public throughout: it is computed from the oracle's records alone.
+    All of it is public: it is computed from the oracle's records alone.
 
     Parameters
     ----------
     norms : array-like of shape (n_pairs,)
-        The sampled sensitivities in the order of the pairs. A pair on which the target could not
-        be evaluated counts as ``inf``.
+        The sampled sensitivities in the order of the pairs; ``inf`` where the target failed.
     order_statistic : OrderStatistic
-        Which of them is the estimate, and what that promises.
+        Which of the norms is the estimate, and what it promises.
     n_samples : int
         Number of records of each dataset of a pair.
     geometry : Geometry
@@ -51,13 +50,15 @@ class SensitivityEstimate(Settled):
         How many pairs failed, by cause.
     form : tuple, default=()
         Container, columns and dtypes of the records, in words. An estimate serves datasets of this
-        form only: in another one the same numbers may be rounded or wrap around.
+        form only: in another form the same numbers may be rounded or overflow.
     n_rounding : int, default=0
-        On how many pairs the target did not change by more than the rounding of its values. With
-        `k` of them or more the estimate is one of rounding errors, and nothing is released.
+        Number of pairs on which rounding explains the whole change of the target. With `k` such
+        pairs or more nothing is released.
     key : str, default=""
-        What the target is known by; see the user guide. An estimate serves the target that it was
-        made for and no other; without a key it serves none.
+        Identity of the target; see the user guide. An estimate serves its own target only, and
+        without a key no target.
+    prior : SensitivitySampler or None, default=None
+        What draws the public records of a further release. It is not stored or compared.
 
     Attributes
     ----------
@@ -91,6 +92,7 @@ class SensitivityEstimate(Settled):
     form: tuple[Key, ...] = ()
     n_rounding: int = 0
     key: str = ""
+    prior: Sensitivity | None = field(default=None, compare=False)
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,20 +120,20 @@ class SensitivityEstimate(Settled):
 
     @property
     def identity(self) -> str:
-        """What all releases with this estimate have in common: they cover the same pairs."""
+        """Digest that is equal for estimates which cover the same pairs."""
         public = (self.key, self.geometry.key, self.n_samples, self.form, self.order_statistic)
         content = repr(public).encode() + self.norms.tobytes()
         return hashlib.sha256(content).hexdigest()
 
     @property
     def is_rounding(self) -> bool:
-        """Whether the value would be 0 if pairs that differ by rounding did not differ."""
+        """Whether rounding explains so many norms that the value is one of rounding errors."""
         return self.n_rounding >= self.order_statistic.k
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SensitivityEstimate):
             return NotImplemented
-        names = [each.name for each in fields(self) if each.name != "norms"]
+        names = [each.name for each in fields(self) if each.compare and each.name != "norms"]
         alike = all(getattr(self, name) == getattr(other, name) for name in names)
         return alike and np.array_equal(self.norms, other.norms)
 
@@ -146,10 +148,14 @@ class SensitivityEstimate(Settled):
 
     @property
     def assumed(self) -> None:
-        """Empty: the guarantee names the oracle instead."""
+        """None, since the guarantee names the oracle instead."""
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
-        return self, schema.agree_with_key(self.form)
+        estimate = self
+        if self.prior is not None:
+            prior, schema = self.prior.agree(schema, example)
+            estimate = replace(self, prior=prior)
+        return estimate, schema.agree_with_key(self.form)
 
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
@@ -158,7 +164,8 @@ class SensitivityEstimate(Settled):
         self.check_fits(n_samples, schema, mechanism.geometry)
         self.check_made_for(target)
         self.check_usable()
-        return self, mechanism
+        # a release holds no record of an oracle
+        return self if self.prior is None else replace(self, prior=None), mechanism
 
     def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
         rules = {
@@ -207,9 +214,9 @@ class SensitivityEstimate(Settled):
         if self.is_rounding:
             raise ValueError(
                 f"The sampled sensitivity, {self.value:.3g}, is one of rounding errors: on "
-                f"{self.n_rounding} of {n_pairs} pairs no number of the target changed by more "
-                "than rounding explains. Nothing is released. Use an oracle with more varied "
-                "records, a smaller gamma, or a target without large constants."
+                f"{self.n_rounding} of {n_pairs} pairs the target changed by rounding alone. Use "
+                "an oracle with more varied records, a smaller gamma, or a target without large "
+                "constants."
             )
         if math.isinf(self.value):
             causes = "; ".join(f"{count} with {cause!r}" for cause, count in self.failures.items())
@@ -217,16 +224,15 @@ class SensitivityEstimate(Settled):
             larger = ", allow a larger gamma" if n_failed < n_pairs else ""
             raise ValueError(
                 f"The sampled sensitivity is infinite: of {n_pairs} pairs of datasets of "
-                f"{self.n_samples} records {n_failed} failed "
-                f"({causes}), and the promise leaves room for {n_pairs - k}. Nothing is released. "
-                f"Change the oracle or the target{larger}, or take more records."
+                f"{self.n_samples} records {n_failed} failed ({causes}), and the promise allows "
+                f"{n_pairs - k}. Change the oracle or the target{larger}, or take more records."
             )
 
     def at(self, gamma: float) -> SensitivityEstimate:
         """Read the same draws at another level.
 
         Only the "dkw" calibration is a simultaneous bound; under the others gamma must be fixed
-        before the draws are seen.
+        before the draws.
 
         Parameters
         ----------
@@ -247,8 +253,7 @@ class SensitivityEstimate(Settled):
         if used.calibration != "dkw":
             raise ValueError(
                 "SensitivityEstimate.at needs calibration='dkw', whose bound holds for every gamma "
-                f"at once. Got calibration={used.calibration!r}, which promises only the gamma "
-                f"that was fixed before the draws, {used.gamma:g}. Sample anew at the gamma wanted."
+                f"at once. Got {used.calibration!r}. Sample anew at the gamma wanted."
             )
         return replace(
             self, order_statistic=order_statistic(gamma, used.n_pairs, calibration="dkw")
@@ -260,10 +265,10 @@ class SensitivityEstimate(Settled):
         Returns
         -------
         dict
-            One entry per parameter. Infinite norms, which JSON has no word for, are None.
+            One entry per parameter; None for infinite norms, which JSON does not have.
         """
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
-        return values | {
+        stored = [each.name for each in fields(self) if each.init and each.compare]
+        return {name: getattr(self, name) for name in stored} | {
             "norms": [norm if math.isfinite(norm) else None for norm in self.norms.tolist()],
             "order_statistic": asdict(self.order_statistic),
             "geometry": self.geometry.to_dict(),
@@ -284,18 +289,7 @@ class SensitivityEstimate(Settled):
         -------
         SensitivityEstimate
             Equal to the one that was stored.
-
-        Raises
-        ------
-        ValueError
-            If it was stored by an earlier version.
         """
-        missing = [name for name in ("key", "geometry") if not values.get(name)]
-        if missing:
-            raise ValueError(
-                f"This SensitivityEstimate does not say its {missing[0]!r}, as it was stored by an "
-                "earlier version of skdp. Sample the sensitivity anew."
-            )
         made = {
             "norms": [math.inf if norm is None else norm for norm in values["norms"]],
             "order_statistic": OrderStatistic(**values["order_statistic"]),
@@ -310,7 +304,7 @@ class SensitivityEstimate(Settled):
         Parameters
         ----------
         path : str or pathlib.Path
-            Where to write. An existing file is replaced, once the new one is whole.
+            Where to write. An existing file is replaced when the new one is complete.
         """
         text, path = json.dumps(self.to_dict(), allow_nan=False), Path(path).resolve()
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")

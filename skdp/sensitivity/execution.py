@@ -1,7 +1,6 @@
-"""Running chunks of pairs: on one core or many, from a cache where they are in it.
+"""Evaluate chunks of pairs, on one core or many, or read them from a cache.
 
-Only public records pass through here: pairs come from the oracle, and the private evaluation has
-a path of its own. So the cache holds norms and failures of public pairs, nothing else.
+All pairs are drawn from the oracle, so the cache holds public numbers only.
 """
 
 from __future__ import annotations
@@ -27,12 +26,10 @@ from skdp.core.interrupts import noted_interrupts
 T = TypeVar("T")
 
 STARTUP = 1.5
-"""Seconds of work for which workers are worth starting: loky takes about one to start."""
+"""Seconds of work from which workers are started: loky takes about one second to start."""
 
 CHUNK_SIZE = 50
-"""Pairs of two calls in a task: enough that handing out the task costs little beside them."""
-
-Evaluate = Callable[[range], Any]
+"""Pairs of two calls in a task, which take much longer than handing out the task."""
 
 
 def check_resources(n_jobs: object, memory: object, verbose: object) -> None:
@@ -45,36 +42,35 @@ def check_resources(n_jobs: object, memory: object, verbose: object) -> None:
                 f"Got {shown(value)}."
             )
     if memory is not None:
-        as_memory(memory)
+        _cached(memory)
 
 
 def run(
-    evaluate: Evaluate,
+    evaluate: Callable[[range], T],
     pairs: range,
     chunk_size: int,
     *,
     n_jobs: int | None = None,
     memory: object = None,
     key: str = "",
-) -> Generator[Any, None, None]:
+) -> Generator[T, None, None]:
     """Evaluate pairs chunk by chunk, in their order.
 
-    ``evaluate(pairs)`` returns the results of these pairs, the same in any process. A job that
-    would take less time than starting workers is done without. `key` is what the results depend on
-    besides the numbers of the pairs; only for `memory`. Closing the generator ends the workers.
+    ``evaluate(pairs)`` returns the same results in any process. `key` identifies all other inputs
+    of the results in the `memory`. Closing the generator ends the workers.
     """
-    chunks = [pairs[first : first + chunk_size] for first in range(0, len(pairs), chunk_size)]
-    task = run_chunk if memory is None else functools.partial(_cached(memory), key)
-    missing = chunks
+    missing = chunks = [pairs[i : i + chunk_size] for i in range(0, len(pairs), chunk_size)]
+    task: Any = run_chunk
     if memory is not None:
-        check = _cached(memory).check_call_in_cache
-        missing = [chunk for chunk in chunks if not check(key, evaluate, chunk)]
+        cached = _cached(memory)
+        task = functools.partial(cached, key)
+        missing = [
+            chunk for chunk in chunks if not cached.check_call_in_cache(key, evaluate, chunk)
+        ]
     if joblib.effective_n_jobs(n_jobs) > 1 and _takes_long(evaluate, missing):
-        lost = {chunk.start for chunk in missing}
-        results = _on_workers(n_jobs, (delayed(task)(evaluate, chunk) for chunk in missing))
+        results = _on_workers(n_jobs, (delayed(task)(evaluate, chunk) for chunk in chunks))
         try:
-            for chunk in chunks:
-                yield next(results) if chunk.start in lost else task(evaluate, chunk)
+            yield from results
         finally:
             _end(results)
         return
@@ -98,12 +94,12 @@ def run_chunk(evaluate: Callable[[range], T], pairs: range) -> T:
 
 @functools.lru_cache(maxsize=1)
 def _thread_pools(n_modules: int) -> ThreadpoolController:
-    """Find the thread pools, again only when modules were loaded since: it takes milliseconds."""
+    """Find the thread pools, anew when modules were loaded since: it takes milliseconds."""
     return ThreadpoolController()
 
 
 def _on_workers(n_jobs: int | None, calls: Iterable[Any]) -> Iterator[Any]:
-    """Return results as they come where the back end can (Ray's cannot), else all at the end."""
+    """Return results as they come where the back end can do so (Ray cannot), else at the end."""
     try:
         parallel = Parallel(n_jobs=n_jobs, return_as="generator")
     except ValueError:
@@ -112,17 +108,17 @@ def _on_workers(n_jobs: int | None, calls: Iterable[Any]) -> Iterator[Any]:
 
 
 def _end(results: object) -> None:
-    """End the workers: an error whose traceback somebody keeps would keep them at work."""
+    """End the workers, which would go on while somebody keeps the traceback of an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # joblib warns of results that nobody waited for
         getattr(results, "close", lambda: None)()
 
 
-def _takes_long(evaluate: Evaluate, chunks: list[range]) -> bool:
-    """Return whether workers are worth starting, from the time of the first pairs that are missing.
+def _takes_long(evaluate: Callable, chunks: list[range]) -> bool:
+    """Time the first missing pairs, and return whether workers are worth starting.
 
-    Its result is not used, so that the norms cannot depend on the decision. The first evaluation
-    pays for what is loaded once; if that alone looks long, a second one tells.
+    The result of the pairs is not used, so the norms cannot depend on the decision. A long first
+    evaluation may have loaded modules, so a second one decides.
     """
     if len(chunks) < 2:
         return False
@@ -137,12 +133,7 @@ def _takes_long(evaluate: Evaluate, chunks: list[range]) -> bool:
 
 
 def _cached(memory: object) -> Any:
-    """Return `_run_cached` as remembered in a directory, under the key and the chunk."""
-    return as_memory(memory).cache(_run_cached, ignore=["evaluate"], verbose=0)
-
-
-def as_memory(memory: object) -> Any:
-    """Return a joblib.Memory, or refuse what does not name one."""
+    """Return `_run_cached` with its results kept in a directory, by key and chunk."""
     if isinstance(memory, str | Path):
         memory = joblib.Memory(memory, verbose=0)
     if not hasattr(memory, "cache"):
@@ -150,8 +141,8 @@ def as_memory(memory: object) -> Any:
             "The 'memory' parameter of SensitivitySampler must be None, a path or a "
             f"joblib.Memory. Got {type(memory).__name__}."
         )
-    return memory
+    return memory.cache(_run_cached, ignore=["evaluate"], verbose=0)
 
 
-def _run_cached(key: str, evaluate: Evaluate, pairs: range) -> Any:
+def _run_cached(key: str, evaluate: Callable[[range], T], pairs: range) -> T:
     return run_chunk(evaluate, pairs)

@@ -1,4 +1,4 @@
-"""Private gaps, which are allowed where the oracle's records have some."""
+"""Private gaps, which are allowed where the oracle's records have gaps too."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from skdp.core.types import Container
 
 
 def check_gaps(X: Container, public: frozenset[int] | None) -> None:
-    """Refuse gaps in other columns than public records have some in; None allows any.
+    """Refuse gaps in columns where the oracle's records have none.
 
-    With a bound on paper they count as it says: there a refusal would tell of them.
+    None allows any, as under a bound on paper, where a refusal would tell of private gaps.
     """
     if public is None:
         return

@@ -1,7 +1,7 @@
-"""A function whose sensitivity is known on paper, tried on made-up records before private ones.
+"""Try a function on made-up records, where its sensitivity is known on paper.
 
-Where a sensitivity is sampled, the pairs show what a function does. A bound shows nothing: a sum
-under the bound of a mean would get a tiny part of the noise that it needs.
+Sampled pairs would show what the function does; a bound does not. With the bound of a mean, a sum
+would get a tiny part of the noise that it needs.
 """
 
 from __future__ import annotations
@@ -24,41 +24,38 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.preconditions import OF_MEAN
 
 N_MADE_UP = 20
-"""So many different records are made up."""
+"""Number of different records."""
 SLACK = 1e-9
-"""By which a change may exceed its bound, for it is computed in floats; relative."""
+"""Relative share by which a change may exceed its bound, since it is computed in floats."""
 
 
 def try_on_made_up(
     target: Target, schema: Schema, known: KnownSensitivity
 ) -> tuple[tuple[int, ...] | None, NDArray[np.float64] | None]:
-    """Return the shape of a function's values on made-up records, and a value within the ranges.
+    """Return the shape of a function's values, and a value within the ranges, or None.
 
-    Both are None where there are none. A function is refused that returns no numbers, or that one
-    record moves by more than its bound. It may fail otherwise, as the private records may do.
+    A function is refused that returns no numbers, or that one record moves by more than its bound.
     """
     failures: list[str] = []
     bounded, shape, within = known.bounded(target), None, None
-    # categories are those of the data where no oracle has others; not each form can be made up
-    with quiet(), suppress(MisfitError):
+    with quiet(), suppress(MisfitError):  # not each form can be made up
         for datasets in _made_up(schema, known):
             values = [_value(bounded, dataset, failures) for dataset in datasets]
             if len(values) == 2 and not (values[0] is None or values[1] is None):
                 _check_moved(target, known, values[0], values[1])
                 within = values[0] if np.isfinite(values[0]).all() else within
             shape = next((value.shape for value in values if value is not None), shape)
-    plain = all(holds_numbers(dtype) for part in schema.parts for dtype in part.dtypes)
-    if shape is None and failures and (plain or known.ranges is not None):
+    are_numbers = all(holds_numbers(dtype) for part in schema.parts for dtype in part.dtypes)
+    if shape is None and failures and (are_numbers or known.ranges is not None):
         warn(
             f"The target {target.description} raised {failures[0]} on made-up numbers in the form "
-            "of the data. If it raises on the private ones, the budget pays for nothing. Try it on "
-            "public records first."
+            "of the data, and a failure on private ones costs the budget. Try it on public records."
         )
     if None not in (shape, known.shape) and shape != known.shape:
         supposed = f", assuming {known.preconditions}" if known.preconditions else ""
         raise ValueError(
             f"The known sensitivity is for values of shape {known.shape}{supposed}. On made-up "
-            f"records the target {target.description} returned shape {shape}. Correct one of them."
+            f"records the target {target.description} returned shape {shape}."
         )
     return shape, within
 
@@ -77,22 +74,22 @@ def _value(target: Target, dataset: Dataset, failures: list[str]) -> NDArray[np.
 def _check_moved(
     target: Target, known: KnownSensitivity, value: NDArray[np.float64], other: NDArray[np.float64]
 ) -> None:
-    whose = f"The known sensitivity is no bound for the target {target.description}"
-    remedy = "Take a bound of this function, or sample its sensitivity."
+    """Refuse two values that are farther apart than the bound, or of different shapes."""
     if value.shape != other.shape:
-        raise ValueError(
-            f"{whose}: on made-up records, one that was replaced changed the shape of the value "
-            f"from {value.shape} to {other.shape}. {remedy}"
-        )
-    with np.errstate(invalid="ignore"):
-        moved = known.geometry.distance(value, other)
-        rounding = known.n_samples * 2.0**-52 * np.abs([value, other]).sum()
-    if moved > (1 + SLACK) * known.value + rounding:
-        raise ValueError(
-            f"{whose}: on made-up records within its ranges, one of {known.n_samples} that was "
-            f"replaced moved the value by {moved:.6g} in the norm {known.geometry.key!r}, and the "
-            f"bound is {known.value:.6g}. {remedy}"
-        )
+        change = f"changed the shape of the value from {value.shape} to {other.shape}"
+    else:
+        with np.errstate(invalid="ignore"):
+            moved = known.geometry.distance(value, other)
+            rounding = known.n_samples * 2.0**-52 * np.abs([value, other]).sum()
+        if not moved > (1 + SLACK) * known.value + rounding:
+            return
+        change = f"moved the value by {moved:.6g} in {known.geometry.key!r}, more than "
+        change += f"{known.value:.6g}"
+    raise ValueError(
+        f"The known sensitivity is no bound for the target {target.description}: on made-up "
+        f"records, replacing one of {known.n_samples} {change}. Take a bound of this function, or "
+        "sample its sensitivity."
+    )
 
 
 def _made_up(schema: Schema, known: KnownSensitivity) -> Iterator[list[Dataset]]:
@@ -101,7 +98,7 @@ def _made_up(schema: Schema, known: KnownSensitivity) -> Iterator[list[Dataset]]
     # how far a function moves could tell of categories that only private records have
     declared = any(categories_of(dtype) is not None for part in rest for dtype in part.dtypes)
     supposes_more = known.gamma or known.estimator or known.preconditions not in ("", OF_MEAN)
-    if known.ranges is None or declared or supposes_more:  # of which made-up records know nothing
+    if known.ranges is None or declared or supposes_more:  # made-up records may violate the bound
         yield [Dataset(*(part.made_up(N_MADE_UP) for part in schema.parts))]
         return
     n, middle = known.n_samples, known.n_samples // 2

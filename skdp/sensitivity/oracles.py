@@ -1,8 +1,7 @@
-"""Sources of plausible records.
+"""Sources of plausible records, called as ``oracle(n_samples, rng)``.
 
-Each class here is an oracle, called as ``oracle(n_samples, rng)``. There is no default one: which
-records are plausible is knowledge about the data, and part of what is promised. None of them may
-be built from the private data. How to choose is told in the user guide.
+There is no default one: the promise is about the records that the user holds to be plausible. No
+oracle may be built from the private data.
 """
 
 from __future__ import annotations
@@ -30,9 +29,8 @@ from skdp.sensitivity.shipped import (
 class UniformOracle(ShippedOracle):
     """Draw every feature uniformly between public bounds.
 
-    For when nothing is known but the ranges. Features are independent of each other and of the
-    response, which makes for datasets that are seldom plausible: prefer public records where
-    there are any.
+    Features are independent of each other and of the response, which is seldom plausible: prefer
+    public records where there are any.
 
     Parameters
     ----------
@@ -52,10 +50,7 @@ class UniformOracle(ShippedOracle):
     Raises
     ------
     ValueError
-        If a bound is not finite or a low one is above its high one, or both `classes` and
-        `y_bounds` are given.
-    ImportError
-        If `bounds` is a dict and pandas is not installed.
+        If a bound is not finite or in order, or both `classes` and `y_bounds` are given.
 
     Examples
     --------
@@ -107,15 +102,14 @@ class GaussianOracle(ShippedOracle):
     Parameters
     ----------
     mean : array-like of shape (n_features,) or (n_classes, n_features)
-        The mean of the records; with `classes` there may be one mean for each, in their order.
-        The classes are equally likely, and a dataset may lack one.
+        The mean of the records; with `classes` one mean, or one for each in their order. The
+        classes are equally likely, and a dataset may lack one.
     covariance : array-like of shape (n_features, n_features) or (n_features,)
         The covariance matrix, or the variances of independent features; the same for all classes.
     classes : array-like of shape (n_classes,), default=None
         The labels. With a single mean they are independent of the features.
     response : bool, default=False
-        Whether the last coordinate is the response, and returned as `y`: features and response
-        are then jointly normal, which is a linear model.
+        Whether the last coordinate is the response, returned as `y`: a linear model.
 
     Attributes
     ----------
@@ -125,8 +119,8 @@ class GaussianOracle(ShippedOracle):
     Raises
     ------
     ValueError
-        If the shapes disagree, a value is not finite, `covariance` is not symmetric and
-        positive semidefinite, or both `classes` and `response` are given.
+        If shapes disagree, a value is not finite, `covariance` is not positive semidefinite, or
+        both `classes` and `response` are given.
 
     Examples
     --------
@@ -202,9 +196,8 @@ class GaussianOracle(ShippedOracle):
 class MakeOracle(ShippedOracle):
     """Draw each dataset with a generator of scikit-learn, such as `make_classification`.
 
-    Most generators draw a new task at each call (`make_classification` new cluster centers,
-    `make_regression` new coefficients), so this is a dataset-level oracle: the promise covers
-    pairs from a task drawn at random, and the records of a dataset share theirs.
+    Most generators draw a new task at each call (`make_regression` new coefficients), so this is a
+    dataset-level oracle: the promise covers pairs from a task drawn at random.
 
     Parameters
     ----------
@@ -213,18 +206,16 @@ class MakeOracle(ShippedOracle):
     with_y : bool, default=True
         Whether to keep `y`.
     **kwargs
-        Further parameters of the generator. ``shuffle=False`` is refused: sorted records would
-        make the two datasets of a pair differ in a record of the last class only. Where the
-        generator has a `noise` that is none by default, as that of `make_regression`, it must be
-        said: without noise one record hardly changes a fit.
+        Further parameters of the generator. ``shuffle=False`` is refused, since the pairs would
+        differ in records of the last class only. A `noise` of the generator that is 0 by default,
+        as in `make_regression`, must be given, since without noise one record hardly changes a fit.
 
     Raises
     ------
     TypeError
         If the generator is not callable or does not take these parameters.
     ValueError
-        If `kwargs` hold `n_samples`, `random_state` or ``shuffle=False``, or lack a `noise` that
-        the generator takes.
+        If `kwargs` hold `n_samples`, `random_state` or ``shuffle=False``, or lack the `noise`.
 
     Examples
     --------
@@ -248,7 +239,7 @@ class MakeOracle(ShippedOracle):
                 rule = "be left to the sampler, which sets it for each dataset"
                 refuse(name, parameter, rule, shown(kwargs[parameter]))
         if not kwargs.get("shuffle", True):
-            refuse(name, "shuffle", "be True: the order of records may mean nothing", "False")
+            refuse(name, "shuffle", "be True, since records must be exchangeable", "False")
         if not callable(generator):
             raise TypeError(
                 f"The 'generator' parameter of {name} must be a function, such as "
@@ -265,8 +256,7 @@ class MakeOracle(ShippedOracle):
             ) from None
         noise = signature.parameters.get("noise")
         if noise is not None and noise.default in (0, None) and "noise" not in kwargs:
-            rule = "be said, in the unit of the response or of the records, since without noise one"
-            refuse(name, "noise", f"{rule} record hardly changes a fit", "none")
+            refuse(name, "noise", "be given, in the unit of the response or records", "none")
         self._generator = generator
         self._kwargs = kwargs
         self._with_y = with_y

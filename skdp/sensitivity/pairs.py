@@ -9,10 +9,13 @@ only, and not on chunks, workers or the number of pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +23,12 @@ from numpy.typing import NDArray
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.interrupts import raise_noted
+from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
-from skdp.core.streams import block_key, pair_key, streams
+from skdp.core.streams import block_key, pair_key, pilot_key, streams
 from skdp.core.target import LabeledValueError, Target
 from skdp.sensitivity.drawing import draw, shaken
+from skdp.sensitivity.execution import CHUNK_SIZE, run_chunk
 
 ROUNDING = 2.0**-46
 """Share of a value that a dozen operations and the sum of a thousand numbers may lose."""
@@ -37,35 +42,27 @@ MAX_BATCH = 2**20
 N_TYPICAL, N_GROUPS = 1000, 5
 """Records that give a typical value, and the groups into which they are split."""
 
+# Pilot pairs are kept whole, so their number is limited, and so are their differences (256 MB) and
+# values (as many). A chunk is a small part of that.
+MAX_PILOT_PAIRS = 1000
+MAX_PILOT_VALUES = 2**25
+CHUNK_VALUES = 2**20
+N_SHAKEN = 5  # pairs, each of which takes four evaluations; the majority decides
+
 Rows = Callable[..., NDArray[np.float64]]
+Pilots: TypeAlias = list[NDArray[np.float64] | None]
 
 NOT_FINITE = "the value is not finite"
 SHAPE_CHANGED = "the shape of the value changed"
 
 
-class PairOutcome(NamedTuple):
-    """The outcome of one pair; its norm is infinite where there is a failure."""
-
-    norm: float
-    shape: tuple[int, ...] | None
-    failure: str | None
-    is_rounding: bool = False
-
-
 class Outcomes(NamedTuple):
-    """The outcomes of a chunk, in columns: an object per pair would cost more than the pair."""
+    """The outcomes of consecutive pairs, in columns; the norm of a failed pair is infinite."""
 
     norms: NDArray[np.float64]
     shapes: list[tuple[int, ...] | None]
     failures: list[str | None]
     are_rounding: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, outcomes: list[PairOutcome]) -> Outcomes:
-        """Collect single outcomes, at least one."""
-        norms, shapes, failures, rounding = zip(*outcomes, strict=True)
-        sizes = np.array(norms, dtype=np.float64)
-        return cls(sizes, list(shapes), list(failures), np.array(rounding, dtype=bool))
 
     @classmethod
     def of_norms(
@@ -82,11 +79,25 @@ class Outcomes(NamedTuple):
         return cls(norms, [shape] * len(norms), failures, are_rounding)
 
     @classmethod
+    def failed(cls, cause: str, shape: tuple[int, ...] | None = None) -> Outcomes:
+        """Return the outcome of one pair that failed."""
+        return cls(np.array([math.inf]), [shape], [cause], np.array([False]))
+
+    @classmethod
     def join(cls, chunks: Iterable[Outcomes]) -> Outcomes:
-        """Put chunks behind each other, at least one."""
+        """Concatenate chunks, at least one."""
         norms, shapes, failures, rounding = zip(*chunks, strict=True)
         joined = list(chain.from_iterable(shapes)), list(chain.from_iterable(failures))
         return cls(np.concatenate(norms), *joined, np.concatenate(rounding))
+
+    def with_one_shape(self) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
+        """Return the first shape, the norms, and the causes of failures: other shapes fail too."""
+        norms, failures = self.norms.copy(), list(self.failures)
+        shape = next((shape for shape in self.shapes if shape is not None), None)
+        for pair, other in enumerate(self.shapes):
+            if other != shape and not failures[pair]:
+                norms[pair], failures[pair] = math.inf, SHAPE_CHANGED
+        return shape, norms, dict(Counter(failure for failure in failures if failure))
 
 
 class NoValueError(Exception):
@@ -101,7 +112,7 @@ class PairSource:
     """
 
     target: Target
-    oracle: Any
+    oracle: Oracle
     n_samples: int
     seed: int
     schema: Schema | None = None
@@ -135,33 +146,29 @@ class PairSource:
         return value, other
 
 
-def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> PairOutcome:
+def measure_pairs(source: PairSource, geometry: Geometry, pairs: range) -> Outcomes:
+    """Measure consecutive pairs one by one."""
+    return Outcomes.join([measure_pair(source, geometry, pair) for pair in pairs])
+
+
+def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> Outcomes:
     """Measure how far the two values of a pair are apart: ``inf`` where there are none."""
     try:
         value, other = source.values(*pair_key(pair))
     except NoValueError as failure:
-        return PairOutcome(math.inf, None, str(failure))
+        return Outcomes.failed(str(failure))
     basis = geometry.basis
     if basis.n_pilot_pairs and basis.size not in (None, value.size):  # one that was learned
-        return PairOutcome(math.inf, value.shape, SHAPE_CHANGED)
-    size = float(geometry.distance(value, other))
-    if not math.isfinite(size):
-        return PairOutcome(math.inf, value.shape, NOT_FINITE)
-    rounding = are_rounding(geometry, value[None], other[None], np.array([size]))
-    return PairOutcome(size, value.shape, None, bool(rounding[0]))
+        return Outcomes.failed(SHAPE_CHANGED, value.shape)
+    norms = np.array([geometry.distance(value, other)], dtype=np.float64)
+    rounding = are_rounding(geometry, value[None], other[None], norms)
+    return Outcomes.of_norms(norms, value.shape, rounding)
 
 
 def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
-    """Return for each number of two values whether rounding explains the difference.
-
-    No norm may be reduced because of it.
-    """
-    return _explained(values, others, _most_rounding(values, others))
-
-
-def _explained(values: NDArray, others: NDArray, most: NDArray) -> NDArray[np.bool_]:
+    """Return for each number whether rounding explains the difference; no norm is reduced."""
     differences = np.abs(values - others)
-    return (differences <= most) & np.isfinite(differences)
+    return (differences <= _most_rounding(values, others)) & np.isfinite(differences)
 
 
 def _most_rounding(values: NDArray, others: NDArray) -> NDArray[np.float64]:
@@ -171,19 +178,14 @@ def _most_rounding(values: NDArray, others: NDArray) -> NDArray[np.float64]:
 def are_rounding(
     geometry: Geometry, values: NDArray, others: NDArray, norms: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Return whether rounding explains what pairs differ by, as far as a code shows it."""
-    most = _most_rounding(values, others)
-    explained = _explained(values, others, most)
+    """Return whether rounding explains the difference of each pair, as far as a code shows it."""
+    explained = within_rounding(values, others)
     found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
     if not geometry.basis.has_prior:
         return found
     # a code may leave out all numbers that change, so the norm may be rounding that it lets through
-    return np.logical_or(found, norms <= 2 * geometry.reach(np.where(explained, most, 0.0)))
-
-
-def measure_pairs(source: PairSource, geometry: Geometry, pairs: range) -> Outcomes:
-    """Measure consecutive pairs one by one."""
-    return Outcomes.of([measure_pair(source, geometry, pair) for pair in pairs])
+    rounding = np.where(explained, _most_rounding(values, others), 0.0)
+    return np.logical_or(found, norms <= 2 * geometry.reach(rounding))
 
 
 class RecordPairs:
@@ -235,3 +237,71 @@ def _typical_value(rows: Rows, records: Dataset) -> NDArray[np.float64]:
 def _one_line(error: Exception) -> str:
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def pilot_pair(source: PairSource, pair: int) -> NDArray[np.float64] | None:
+    """Return the first value of a pilot pair, raveled, and the whole difference, in two rows.
+
+    Return None where the target fails or a number is not finite. A difference that rounding
+    explains is set to zero, since a basis would take the rounding of a constant for a scale.
+    """
+    try:
+        value, other = source.values(*pilot_key(pair))
+    except NoValueError:
+        return None
+    difference = np.where(within_rounding(value, other), 0.0, value - other)
+    rows = np.array([value.ravel(), difference.ravel()])
+    return rows if np.isfinite(rows).all() else None
+
+
+def gather_pilots(
+    source: PairSource,
+    n_pairs: int,
+    least_size: int,
+    run: Callable[[Callable[[range], Pilots], range, int], Generator[Pilots]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return values and differences of pilot pairs, none where values are below the least size.
+
+    `run` evaluates them in chunks. The first pair that has a value tells how many numbers it holds.
+    """
+    evaluate = partial(_pilot_pairs, source)
+    probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
+    tried, first = next(
+        ((pair, probe) for pair, probe in enumerate(probes) if probe is not None),
+        (0, np.empty((2, 0))),
+    )
+    size = first.shape[1]
+    if size < least_size:
+        return np.empty((0, size)), np.empty((0, size))
+    rest = range(tried + 1, min(n_pairs, max(1, MAX_PILOT_VALUES // size)))
+    kept = np.empty((2, 1 + len(rest), size))  # once: they may fill much of the memory
+    kept[:, 0], n_kept = first, 1
+    with closing(run(evaluate, rest, min(CHUNK_SIZE, 1 + CHUNK_VALUES // size))) as chunks:
+        for each in chain.from_iterable(chunks):
+            if each is not None and each.shape == first.shape:
+                kept[:, n_kept] = each
+                n_kept += 1
+    values, differences = kept[:, :n_kept]
+    return values, differences
+
+
+def gather_shaken(source: PairSource, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a few pilot values of `size` numbers, and those of perturbed records."""
+    evaluated = run_chunk(partial(_plain_and_shaken, source), range(N_SHAKEN))
+    kept = [both for both in evaluated if {value.size for value in both} == {size}]
+    plain, shaken = np.reshape(kept, (-1, 2, size)).swapaxes(0, 1)
+    return plain, shaken
+
+
+def _plain_and_shaken(source: PairSource, pairs: range) -> list[list[NDArray[np.float64]]]:
+    rows = []
+    for pair in pairs:
+        with suppress(NoValueError):
+            rows.append(
+                [source.values(*pilot_key(pair), shake=shake)[0] for shake in (False, True)]
+            )
+    return rows
+
+
+def _pilot_pairs(source: PairSource, pairs: range) -> Pilots:
+    return [pilot_pair(source, pair) for pair in pairs]

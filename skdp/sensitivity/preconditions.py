@@ -1,8 +1,7 @@
 """Preconditions of bounds known on paper, as far as they can be checked or made true.
 
-The parameters of an estimator are checked. That records lie in a box is made true: a map of single
-records keeps neighbors neighbors, and is applied whatever the records are. No check looks at them,
-as its outcome would leak.
+The parameters of an estimator are checked. Records are clipped to a box, which keeps neighbors
+neighbors. No check reads the records, since its outcome would leak.
 """
 
 from __future__ import annotations
@@ -71,10 +70,7 @@ class EstimatorRule:
         return f"{attributes} of {self.name}({', '.join(rules)}), {self.n_classes} classes"
 
     def check(self, estimator: Estimator) -> None:
-        """Refuse another estimator.
-
-        Inside a pipeline the steps before it would take the records out of the box.
-        """
+        """Refuse another estimator, also a pipeline, whose first steps would leave the box."""
         if public_name(type(estimator)) != self.kind:
             raise TypeError(
                 f"The known sensitivity is for {self.name} itself. "
@@ -91,11 +87,11 @@ class EstimatorRule:
     def _refuse(self, rule: str, got: object) -> None:
         raise ValueError(
             f"The known sensitivity is for {self.name}({rule}). Got {shown(got)}. Make the bound "
-            "for the estimator that is fitted, or sample the sensitivity."
+            "for this estimator, or sample the sensitivity."
         )
 
     def check_release(self, release: object) -> None:
-        """Refuse to release something else than what is bounded."""
+        """Refuse to release attributes that the bound does not cover."""
         named = isinstance(release, Sequence) and set(release) <= set(self.attributes)
         if not (named or is_auto(release)):
             raise ValueError(
@@ -120,11 +116,7 @@ def as_ranges(ranges: object, owner: str) -> Ranges:
 
 
 def check_clippable(X: Container, dtypes: Iterable[DType], ranges: Ranges) -> None:
-    """Refuse records whose form does not fit the ranges; no entry is looked at.
-
-    A series, or a list of numbers, is one column. Clipping would fill a sparse X where a range
-    lacks 0.
-    """
+    """Refuse records whose form does not fit the ranges; no entry is read."""
     shape = getattr(X, "shape", (0,))
     columns = n_columns(X) if n_columns(X) is not None or len(shape) > 1 else 1
     if columns != len(ranges):

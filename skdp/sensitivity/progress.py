@@ -24,48 +24,43 @@ T = TypeVar("T")
 
 
 class Progress:
-    """Count the pilot pairs and the calibrating pairs together.
-
-    With `verbose` None it is shown after two seconds, in a terminal or notebook only: as a bar by
-    tqdm, or in one line. With a positive number it is shown from the start, elsewhere by a line per
-    chunk; with 0 never.
-    """
+    """Show how many pairs are done: `verbose` means what SensitivitySampler says."""
 
     def __init__(self, verbose: int | None):
         self.verbose = verbose
         self.count = self.total = 0
         self.start = perf_counter()
         self.bar: Any = None
-        self.told = verbose == 0 or (verbose is None and not _is_watched())
+        self.is_silent = verbose == 0 or (verbose is None and not _is_watched())
 
     def add(self, n_pairs: int, value: float | None) -> None:
         """Count pairs, and show the count and the estimate so far, if there is one."""
         self.count += n_pairs
         if self.bar is not None:
             self._advance(n_pairs, value)
-        elif self.told:
+        elif self.is_silent or (self.verbose is None and perf_counter() - self.start <= PATIENCE):
             pass
-        elif self.verbose is not None and not _is_watched():
-            print(self._line(value), file=sys.stderr, flush=True)
-        elif self.verbose is not None or perf_counter() - self.start > PATIENCE:
-            self._begin(value)
+        elif not _is_watched() or not self._begin_bar():
+            advice = "; n_jobs uses more cores, and memory keeps what is done"
+            advice = advice if self.verbose is None else ""
+            self.is_silent = self.verbose is None
+            print(f"{self._line(value)}{advice}", file=sys.stderr, flush=True)
+        else:
+            self._advance(self.count, value)
 
-    def _begin(self, value: float | None) -> None:
+    def _begin_bar(self) -> bool:
+        """Make a bar; return False where tqdm is not installed."""
         try:
             with warnings.catch_warnings():
                 # a notebook without ipywidgets gets a bar of text, and needs no advice
                 warnings.filterwarnings("ignore", "IProgress not found")
                 from tqdm.auto import tqdm
         except ImportError:
-            hint = "; n_jobs uses more cores, and memory keeps what is done"
-            hint = hint if self.verbose is None else ""
-            self.told = self.verbose is None
-            print(f"{self._line(value)}{hint}", file=sys.stderr, flush=True)
-        else:
-            # without a name before it, a million pairs and hours fit into 80 columns
-            self.bar = tqdm(total=self.total, unit="pair")
-            self.bar.start_t -= perf_counter() - self.start
-            self._advance(self.count, value)
+            return False
+        # without a name before it, a million pairs and hours fit into 80 columns
+        self.bar = tqdm(total=self.total, unit="pair")
+        self.bar.start_t -= perf_counter() - self.start
+        return True
 
     def _advance(self, n_pairs: int, value: float | None) -> None:
         self.bar.total = self.total
@@ -83,23 +78,23 @@ class Progress:
         )
 
     def close(self) -> None:
-        """Take the bar away, or leave it as it is if all is done."""
+        """Remove the bar, or leave it as it is if all is done."""
         if self.bar is not None:
             self.bar.close()
 
 
-_count: ContextVar[Progress | None] = ContextVar("count", default=None)
+_shared: ContextVar[Progress | None] = ContextVar("shared", default=None)
 
 
 @contextmanager
 def one_count(verbose: int | None) -> Iterator[None]:
-    """Count the pilots of a block and the pairs that calibrate together."""
+    """Count the pilot pairs and the calibrating pairs of a block together."""
     progress = Progress(verbose)
-    token = _count.set(progress)
+    token = _shared.set(progress)
     try:
         yield
     finally:
-        _count.reset(token)
+        _shared.reset(token)
         progress.close()
 
 
@@ -111,12 +106,11 @@ def follow(
     verbose: int | None,
     are_pilots: bool = False,
 ) -> Generator[T, None, None]:
-    """Pass chunks through, and show rate, remaining time and the estimate so far.
+    """Pass chunks through, show the progress and the estimate so far, and close the chunks.
 
-    The estimate is the order statistic at the same place among the pairs so far. In a shared count,
-    the calibrating pairs follow the pilots. `chunks` is closed in any case.
+    The estimate is the order statistic at the same share of the pairs so far.
     """
-    shared = _count.get()
+    shared = _shared.get()
     progress = shared or Progress(verbose)
     more = statistic.n_pairs if shared and are_pilots else 0
     progress.total = progress.count + n_pairs + more

@@ -16,8 +16,8 @@ class PublicDataOracle(ShippedOracle):
     """Resample the records of a public table, with replacement.
 
     The promise is then about pairs of datasets drawn from the empirical distribution of that
-    table. It must not be the private table. The same object, or a view of it, is refused; a copy of
-    private records is not noticed.
+    table. It must not be the private table, nor a view of it, which is refused, nor a copy, which
+    is not noticed.
 
     Parameters
     ----------
@@ -26,8 +26,7 @@ class PublicDataOracle(ShippedOracle):
     y : array-like or series, shape (n_records,) or (n_records, n_outputs), default=None
         Their responses. With None the oracle returns `X` alone.
     name : str or None, default=None
-        What the guarantee calls the table, such as ``"census 2011"``: the promise is about these
-        records.
+        Name of the table in the guarantee, such as ``"census 2011"``.
 
     Attributes
     ----------

@@ -19,14 +19,14 @@ from skdp.sensitivity.shipped import Box, ShippedOracle, refuse
 class RandomDensityOracle(ShippedOracle):
     """Draw each dataset from a random smooth density of its own, on a box.
 
-    For a density when only bounds are public. The oracle knows the box, but not where in it the
-    records are. Each dataset draws a mixture of normal distributions first and its records second,
-    so the promise covers pairs from a density drawn at random (a dataset-level oracle).
+    For a density when only bounds are public. Each dataset draws a mixture of normal distributions
+    first and its records second, so the promise covers pairs from a density drawn at random (a
+    dataset-level oracle).
 
     A mixture has 1 to `max_components` components, each number as likely as any other, with
-    weights from the uniform distribution on the simplex. A component has independent coordinates,
-    normal and truncated to the box: its mode is uniform on the box, and the logarithm of its
-    standard deviation, in each coordinate, uniform between those of `widths`.
+    weights uniform on the simplex. A component has independent normal coordinates, truncated to the
+    box: its mode is uniform on the box, and the logarithm of its standard deviation, in each
+    coordinate, uniform between the logarithms of `widths`.
 
     Parameters
     ----------
@@ -37,16 +37,12 @@ class RandomDensityOracle(ShippedOracle):
         Largest number of components, at least 1.
     widths : (float, float), default=(0.03, 0.3)
         Smallest and largest standard deviation of a component before truncation, in units of the
-        side of the box; positive. A density with finer structure than the smallest is unlike all
-        that the oracle draws.
+        side of the box; positive. No drawn density has a finer structure than the smallest.
 
     Raises
     ------
     ValueError
-        If a bound is not finite or not below its upper one, or another parameter is outside of its
-        range.
-    ImportError
-        If `bounds` is a dict and pandas is not installed.
+        If a parameter is outside of its range.
 
     See Also
     --------

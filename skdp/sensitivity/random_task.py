@@ -31,9 +31,9 @@ _LEAST_PER_CLASS = 2  # a pair may leave one out
 class RandomTaskOracle(ShippedOracle):
     """Resample public features and label each dataset by a random linear rule of its own.
 
-    For the commonest case: records like the private ones are public, their answers are not. The
-    oracle knows the features and not the answers. Each dataset draws a rule first and its noise
-    second, so the promise covers pairs from a task drawn at random (a dataset-level oracle).
+    For the commonest case: features like the private ones are public, their responses are not.
+    Each dataset draws a rule first and its noise second, so the promise covers pairs from a task
+    drawn at random (a dataset-level oracle).
 
     A rule gives each feature, in units of its public standard deviation, a weight from N(0, 1);
     its scores are brought to mean 0 and variance 1 over the dataset.
@@ -41,34 +41,30 @@ class RandomTaskOracle(ShippedOracle):
     - *Real response*: ``y_mean + y_scale * (score + noise * N(0, 1))``.
     - *Classes*: each class but the last has a rule and takes, in random order, the highest
       scores among the records that are left. For two classes this is the sign of one score
-      against a random threshold. Then a share `noise` of the records shuffle their labels, at
-      any distance from the boundary: mislabeled records move a model most.
+      against a random threshold. Then a share `noise` of the records shuffle their labels.
 
     Parameters
     ----------
     X : array-like, sparse matrix, or frame of pandas or polars, shape (n_records, n_features)
         The public records, finite. Referenced, not copied (lists are). A constant feature has no
         weight. A frame may hold categories and strings, each value of which counts as a feature,
-        and lack values: a number that is missing counts as the mean, another value as none.
+        and missing entries, which count as the mean of numbers and as no category.
     classes : array-like of shape (n_classes,), default=None
         The labels; with None the response is real.
     noise : float or None, default=None
         With classes, the share of records that shuffle their labels, in [0, 1]; None is .1. With a
-        real response, the standard deviation of what is not in the rule, in units of `y_scale`, in
-        [0, inf); None is 1, so that records deviate from the rule as far as responses vary. One
-        record changes a regression by as much as it deviates: say less only where it is known
-        that the features explain most of the response.
+        real response, the standard deviation of the deviations from the rule, in units of
+        `y_scale`, in [0, inf); None is 1. Take less only where the features are known to explain
+        most of the response, since a record changes a regression by as much as it deviates.
     class_shares : array-like of shape (n_classes,), default=None
-        Public shares of the classes, in the order of `classes`; they must be positive and are
-        scaled to sum 1. With None each dataset draws its own, none more than three times
-        another. Whatever the shares, every class has at least two records, so that both datasets
-        of a pair hold it.
+        Public shares of the classes, in the order of `classes`, positive and scaled to sum 1. With
+        None each dataset draws its own, none more than three times another. Every class has at
+        least two records, so that both datasets of a pair hold it.
     y_mean : float, default=0.0
         Center of a real response, in its unit.
     y_scale : float, default=None
-        Spread of a real response, in its unit: the standard deviation of the rule, to which the
-        noise is added. It must be said where there are no `classes`, since the sensitivity of a
-        regression grows with it.
+        Standard deviation of the rule for a real response, in its unit. It must be given where
+        there are no `classes`, since the sensitivity of a regression grows with it.
 
     Attributes
     ----------
@@ -78,10 +74,9 @@ class RandomTaskOracle(ShippedOracle):
     Raises
     ------
     ValueError
-        If `X` is empty, not two-dimensional, infinite, or an array that is not numeric or lacks
-        values, or a parameter is outside its range or belongs to the other kind of response, or
-        neither `classes` nor `y_scale` is given. When called, if `n_samples` is below two per
-        class.
+        If `X` is no finite table, a parameter is outside its range or belongs to the other kind of
+        response, or neither `classes` nor `y_scale` is given. When called, if `n_samples` is below
+        two per class.
 
     Examples
     --------
@@ -162,7 +157,7 @@ class RandomTaskOracle(ShippedOracle):
         """Return for each record the position of its class."""
         counts = self._draw_counts(n_samples, rng)
         scores = self._scores(values, len(counts) - 1, rng)
-        # rows repeat: without it ties would be split by position, which may mean nothing
+        # repeated rows tie, and must not be split by position, since records are exchangeable
         scores += _JITTER * rng.random(scores.shape)
         order = rng.permutation(len(counts))
         codes = np.full(n_samples, order[-1])

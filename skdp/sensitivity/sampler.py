@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -30,38 +28,109 @@ from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import CHUNK_SIZE, Evaluate, check_resources, run
+from skdp.sensitivity.execution import CHUNK_SIZE, check_resources, run
 from skdp.sensitivity.pairs import (
-    SHAPE_CHANGED,
+    MAX_PILOT_PAIRS,
     Outcomes,
     PairSource,
+    Pilots,
     RecordPairs,
     Rows,
+    gather_pilots,
+    gather_shaken,
     measure_pairs,
 )
-from skdp.sensitivity.pilots import MAX_PILOT_PAIRS, gather_pilots, gather_shaken
-from skdp.sensitivity.plan import SamplingPlan
 from skdp.sensitivity.progress import follow
 from skdp.sensitivity.trial import try_oracle
 
+T = TypeVar("T")
+
 LEAST_CHUNKS = 64
-"""A short run is cut into about so many chunks, to keep more of it and to serve more workers."""
+"""Number of chunks of a short run: small ones keep more of it and serve more workers."""
 
 BLOCKS_OF_CHUNK = 4
 """Blocks of pairs of two records in a task."""
+
+
+@dataclass(frozen=True)
+class SamplingPlan:
+    """Describe what a sampler would run, and what it would promise.
+
+    Parameters
+    ----------
+    order_statistic : OrderStatistic
+        How many pairs, which order statistic, and the promise.
+    n_samples : int
+        Number of records of each dataset of a pair.
+    oracle : str
+        Description of the source of records.
+    n_pilot_pairs : int or None, default=None
+        Number of further pairs, from which the mechanism would learn its basis or code. None where
+        no mechanism was named.
+
+    Attributes
+    ----------
+    n_evaluations : int
+        How often sampling would evaluate the target: twice a pair.
+    n_fits : int
+        How often :meth:`PrivateEstimator.fit` would fit its estimator: the evaluations, the public
+        fit and the private fit.
+
+    Notes
+    -----
+    Both count two calls a pair. Where two records make a pair, a calibrating pair takes no call.
+    A single number needs no pilot pairs for a basis; very many numbers have fewer of them.
+
+    Examples
+    --------
+    >>> from skdp import LaplaceMechanism, SensitivitySampler, UniformOracle
+    >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05)
+    >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(epsilon=1.0))
+    >>> plan.n_evaluations, plan.n_fits
+    (236, 238)
+    >>> sampler.plan(n_samples=300).n_evaluations  # of the calibrating pairs alone
+    398
+    """
+
+    order_statistic: OrderStatistic
+    n_samples: int
+    oracle: str
+    n_pilot_pairs: int | None = None
+
+    @property
+    def n_evaluations(self) -> int:
+        """How often sampling would evaluate the target: twice a pair."""
+        return 2 * (self.order_statistic.n_pairs + (self.n_pilot_pairs or 0))
+
+    @property
+    def n_fits(self) -> int:
+        """How often PrivateEstimator would fit: evaluations, public fit and private fit."""
+        if self.n_pilot_pairs is None:
+            raise ValueError(
+                "The number of fits depends on the mechanism, which may need pilot pairs. Name it: "
+                "SensitivitySampler.plan(n_samples, mechanism)."
+            )
+        return self.n_evaluations + 2
+
+    def __str__(self) -> str:
+        pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
+        left_out = " The pilot pairs of a mechanism that learns its basis or code are not counted."
+        return (
+            f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records "
+            f"from {self.oracle}, {self.n_evaluations} evaluations of the target."
+            f"{left_out if self.n_pilot_pairs is None else ''} {self.order_statistic}"
+        )
 
 
 class SensitivitySampler(Sensitivity, BaseEstimator):
     """Sample how much a target changes when one record changes.
 
     Each pair draws ``n_samples + 1`` records from the oracle. The first dataset holds all but the
-    last of them, the second has the last one in place of one of these, at a position that is drawn
+    last record; in the second one the last record replaces another, at a position that is drawn
     uniformly. The target is evaluated on both, and the norm of the difference is one sampled
-    sensitivity. The estimate is
-    an order statistic of these norms, chosen so that a further pair exceeds it with probability at
-    most gamma (algorithm 1 of [1]_, with three rules for the order statistic).
-
-    A pair on which the target cannot be evaluated counts as an infinite sensitivity.
+    sensitivity, or ``inf`` where an evaluation fails. The estimate is an order statistic of these
+    norms, chosen so that a further pair exceeds it with probability at most gamma (algorithm 1 of
+    [1]_, with three rules for the order statistic).
 
     Parameters
     ----------
@@ -72,29 +141,28 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         Probability that a pair drawn from the oracle is not covered. None takes the smallest that
         `n_pairs` attains.
     n_pairs : int or None, default=None
-        Number of pairs. None takes as many as `gamma` needs with room to spare, for the exact
-        calibration ``ceil(10 / gamma) - 1``; with a public code, for which fewer do as well, only
-        ``ceil(3 / gamma) - 1`` where each pair takes two fits.
+        Number of pairs. None takes more than `gamma` needs: for the exact calibration
+        ``ceil(10 / gamma) - 1``, and ``ceil(3 / gamma) - 1`` with a public code where each pair
+        takes two fits.
     calibration : {"exact", "dkw", "conditional"}, default="exact"
         Which statement gamma is part of; see :func:`skdp.order_statistic`.
     confidence : float in (0, 1) or None, default=None
         Confidence of the "conditional" calibration.
     n_jobs : int or None, default=None
         Number of parallel workers, as in scikit-learn. The norms do not depend on it. A job that
-        takes less time than starting workers is done without.
+        takes less time than starting workers runs without them.
     memory : joblib.Memory, str, pathlib.Path or None, default=None
-        Where finished chunks of pairs are kept, so that a run that was ended goes on where it
-        was. Several processes may share it. It holds public numbers only. A run finds its chunks
-        by oracle, target and seed: give `random_state`. Functions and classes that are not from
-        an installed package must have a key, in an attribute ``__skdp_key__``.
+        Where finished chunks of pairs are kept, so that an interrupted run can be resumed. Several
+        processes may share it. It holds public numbers only. A run finds its chunks by oracle,
+        target and seed: give `random_state`. Functions and classes that are not from an installed
+        package must have a key, in an attribute ``__skdp_key__``.
     verbose : int or None, default=None
         What is shown of the progress. None shows, after two seconds and in terminals and notebooks
         only, a bar with the estimate so far where tqdm is installed, or else one line. A positive
         number shows it from the start, and elsewhere as a line per chunk of pairs. 0 shows nothing.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Seed of the sampling, which is public. None draws a fresh one. It is recorded in the
-        estimate either way. A generator gives each fit another seed, but `clone` copies it with
-        its state: all clones then draw the same pairs, as with an integer.
+        Seed of the sampling, which is public. None draws a fresh one. The estimate records it. A
+        generator gives each fit another seed, but clones share its state and draw the same pairs.
 
     See Also
     --------
@@ -161,10 +229,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         schema.convert(drawn, f"The oracle {self.draws_from.description}")
         return sampler, schema
 
-    def check_form(self, schema: Schema, n_samples: int) -> None:
-        """Refuse an oracle whose records cannot be brought into a form."""
-        schema.convert(self._try(n_samples), f"The oracle {self.draws_from.description}")
-
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
     ) -> tuple[SensitivityEstimate, MechanismType]:
@@ -182,7 +246,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             Number of records of the private dataset.
         mechanism : Mechanism or None, default=None
             The mechanism that will add the noise. One that learns its basis or code, as by default,
-            needs pilot pairs: about as many again. None leaves them out of the count.
+            needs about as many pilot pairs again. None leaves them out of the count.
 
         Returns
         -------
@@ -192,9 +256,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         Raises
         ------
         ValueError
-            If no order statistic gives the promise asked for; the message names what is attainable.
+            If no order statistic gives the promise asked for; the message says which are possible.
         TypeError
-            If the oracle is none, or a number of records or pairs is no integer.
+            If `oracle` is not an oracle, or a number of records or pairs is not an integer.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         check_resources(self.n_jobs, self.memory, self.verbose)
@@ -211,12 +275,16 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
     def _statistic(self, few: bool) -> OrderStatistic:
         """Choose the order statistic, of few pairs for a code whose pairs take two calls each."""
-        owner = type(self).__name__
-        options: Any = {"calibration": self.calibration, "confidence": self.confidence}
-        usual = order_statistic(self.gamma, self.n_pairs, **options, owner=owner)
+        usual = order_statistic(
+            self.gamma,
+            self.n_pairs,
+            calibration=self.calibration,
+            confidence=self.confidence,
+            owner=type(self).__name__,
+        )
         if not few or self.n_pairs is not None or self.calibration != "exact":
             return usual
-        return order_statistic(usual.gamma, few_pairs(usual.gamma), **options, owner=owner)
+        return order_statistic(usual.gamma, few_pairs(usual.gamma))
 
     @usual_errors
     def sample(
@@ -235,11 +303,11 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         n_samples : int
             Number of records of the private dataset.
         geometry : Geometry or {"l1", "l2", "sup"}
-            That of the mechanism that will add the noise, ``mechanism.geometry``, or a norm of the
-            values as they are. The estimate records it.
+            The ``mechanism.geometry`` of the mechanism that will add the noise, or a norm of the
+            values as they are.
         schema : Schema or None, default=None
             The form of the private dataset, into which the oracle's records are brought. None takes
-            the form in which the oracle yields them; the estimate serves data of that form only.
+            the form of the oracle's records; the estimate serves data of that form only.
 
         Returns
         -------
@@ -259,17 +327,16 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, records, rows = sampler._prepare(target, n_samples, schema)
         statistic = self._statistic(few=geometry.basis.has_prior and rows is None)
-        measure: Evaluate = partial(measure_pairs, pairs, geometry)
+        measure: Callable[[range], Outcomes] = partial(measure_pairs, pairs, geometry)
         chunk_size = CHUNK_SIZE
         if rows is not None:
             measure = RecordPairs(pairs, rows, geometry, records)
             chunk_size = BLOCKS_OF_CHUNK * RecordPairs.at_once
         parts = geometry.key, geometry.basis, rows is not None
         chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
-        chunks = follow(chunks, statistic.n_pairs, statistic, verbose=self.verbose)
-        with closing(chunks):
+        with closing(follow(chunks, statistic.n_pairs, statistic, verbose=self.verbose)) as chunks:
             outcomes = Outcomes.join(chunks)
-        shape, norms, failures = _summarize(outcomes)
+        shape, norms, failures = outcomes.with_one_shape()
         return SensitivityEstimate(
             norms=norms,
             order_statistic=statistic,
@@ -294,9 +361,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate pilot pairs, from which a mechanism may learn its basis or code.
 
-        They are drawn like the pairs of `sample` but are not among them, so what is learned from
-        them does not change the promise. There are as many as calibrating pairs, but at most 1000,
-        and at most 2^25 differences in all.
+        They are drawn like the pairs of `sample` but are not among them, so the promise does not
+        depend on what is learned. There are as many as calibrating pairs, at most 1000, and at most
+        2^25 differences in all.
 
         Parameters
         ----------
@@ -307,19 +374,14 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         schema : Schema or None, default=None
             As for `sample`.
         mechanism : Mechanism or None, default=None
-            That which learns from them. A code needs fewer where each pair takes two fits.
+            The mechanism that learns from them.
 
         Returns
         -------
         values, differences : ndarray of shape (n_evaluated, d)
-            The first value of each pair, raveled, and what it differs by from the second. Pairs on
-            which the target could not be evaluated are left out. Both are empty if d is 1 and the
-            mechanism learns no code: all bases are then alike.
-
-        Raises
-        ------
-        ValueError
-            As `sample`.
+            The first value of each pair, raveled, and its difference from the second. Pairs that
+            fail are left out. Both are empty if d is 1 and the mechanism learns no code, since all
+            bases are then alike.
         """
         n_samples = self.plan(n_samples).n_samples
         target = as_target(target)
@@ -330,7 +392,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         statistic = self._statistic(few=has_code and rows is None)
         n_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS)
 
-        def run_pilots(evaluate: Evaluate, numbers: range, chunk_size: int) -> Generator[Any]:
+        def run_pilots(
+            evaluate: Callable[[range], Pilots], numbers: range, chunk_size: int
+        ) -> Generator[Pilots]:
             chunks = self._run(evaluate, numbers, chunk_size, pairs, "pilots")
             return follow(chunks, len(numbers), statistic, verbose=self.verbose, are_pilots=True)
 
@@ -344,20 +408,16 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
         Parameters
         ----------
-        target : Target
-            What is to be released.
-        n_samples : int
-            Number of records of the private dataset.
-        schema : Schema
+        target, n_samples, schema : Target, int, Schema
             As for `sample`.
         size : int
-            How many numbers a value holds.
+            Number of entries of a value.
 
         Returns
         -------
         values, shaken : ndarray of shape (n_evaluated, d)
-            The first values of pilot pairs, raveled, and what rounding makes of them. Those that
-            could not be evaluated are left out.
+            The first values of pilot pairs, raveled, and those of the perturbed records. Pairs that
+            fail are left out.
         """
         pairs, _, _ = self.with_fixed_seed()._prepare(target, n_samples, schema)
         return gather_shaken(pairs, size)
@@ -365,7 +425,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema
     ) -> tuple[PairSource, Dataset, Rows | None]:
-        """Refuse an unfit oracle before the first fit; return pairs, records, and their rows."""
+        """Check the oracle before the first fit; return pairs, records, and a closed form."""
         oracle, seed = self.draws_from, self._entropy()
         rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
@@ -389,12 +449,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
     def _run(
         self,
-        evaluate: Callable[[range], Any],
+        evaluate: Callable[[range], T],
         pairs: range,
         chunk_size: int,
         source: PairSource,
         *parts: object,
-    ) -> Generator[Any, None, None]:
+    ) -> Generator[T, None, None]:
         """Evaluate pairs chunk by chunk; `source` and `parts` identify the run in the cache."""
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
         if chunk_size == CHUNK_SIZE and not (one_by_one and self.verbose):  # a line for each
@@ -405,8 +465,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             key = key_of((vars(source) | {"schema": form}, parts, chunk_size))
             if obstacle_of(key):
                 raise TypeError(
-                    "With the 'memory' parameter of SensitivitySampler, oracle and target must be "
-                    f"known in every process, and {obstacle_of(key)}. {REMEDY}"
+                    "With the 'memory' parameter of SensitivitySampler, oracle and target must "
+                    f"have a key, and {obstacle_of(key)}. {REMEDY}"
                 )
         return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
 
@@ -416,7 +476,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         Returns
         -------
         SensitivitySampler
-            All that it draws, now or later, follows from its `random_state`, an integer.
+            Its `random_state` is an integer.
         """
         return self._with(random_state=self._entropy())
 
@@ -431,95 +491,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         *,
         allow_nan: bool = False,
     ) -> Dataset:
-        """Draw one dataset from the oracle, apart from all pairs.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        schema : Schema or None, default=None
-            As for `sample`.
-        attempt : int, default=0
-            Another number gives another dataset.
-        allow_nan : bool, default=False
-            Whether X may lack numbers where `schema` is None, which else says so.
-
-        Returns
-        -------
-        Dataset
-            A named tuple of X, y and sample_weight. What the oracle does not yield is None, and
-            missing from its `parts`.
-
-        Raises
-        ------
-        ValueError
-            If the oracle returns something else than the records asked for.
-        """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         rng, _ = streams(self._entropy(), public_key(attempt))
         return draw(self.draws_from, n_samples, rng, schema=schema, full=True, allow_nan=allow_nan)
 
     def _entropy(self) -> int:
         return public_seed(self.random_state, "random_state", "SensitivitySampler")
-
-
-@dataclass(frozen=True)
-class ResumedEstimate(Sensitivity):
-    """An estimate that is used again, with a sampler that draws public records but no pair.
-
-    The sampler has the oracle and the seed of the estimate, so it draws the same public records.
-    The noise is calibrated to the estimate, which refuses any target but its own.
-    """
-
-    estimate: SensitivityEstimate
-    sampler: SensitivitySampler
-
-    @classmethod
-    def of(cls, estimate: SensitivityEstimate, oracle: object) -> Self:
-        return cls(estimate, SensitivitySampler(oracle, random_state=estimate.seed))
-
-    @property
-    def draws_from(self) -> Oracle:
-        return self.sampler.draws_from
-
-    @property
-    def gamma(self) -> float:
-        return self.estimate.gamma
-
-    @property
-    def confidence(self) -> float | None:
-        return self.estimate.confidence
-
-    def public_dataset(self, *args: Any, **options: Any) -> Dataset:
-        return self.sampler.public_dataset(*args, **options)
-
-    def for_estimator(
-        self,
-        estimator: Estimator,
-        release: object,
-        dataset: Dataset | None = None,
-        uses_response: bool = True,
-    ) -> Self:
-        sampler = self.sampler.for_estimator(estimator, release, dataset, uses_response)
-        return replace(self, sampler=sampler)
-
-    def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
-        sampler, schema = self.sampler.agree(schema, example)
-        return replace(self, sampler=sampler), self.estimate.agree(schema, example)[1]
-
-    def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
-    ) -> tuple[SensitivityEstimate, MechanismType]:
-        return self.estimate.settle(target, n_samples, schema, mechanism)
-
-
-def _summarize(
-    outcomes: Outcomes,
-) -> tuple[tuple[int, ...] | None, NDArray[np.float64], dict[str, int]]:
-    """Take the first pair's shape for the target's, and count a pair of another as failed."""
-    norms, shapes, failures, _ = outcomes
-    shape = next((shape for shape in shapes if shape is not None), None)
-    for pair, other in enumerate(shapes):
-        if other != shape and not failures[pair]:
-            norms[pair], failures[pair] = math.inf, SHAPE_CHANGED
-    return shape, norms, dict(Counter(failure for failure in failures if failure))

@@ -1,6 +1,6 @@
 """Check that an oracle draws at random, from its generator, and not from the private records.
 
-Otherwise every guarantee is void, and no sample would show it.
+Without that every guarantee is void, and no sample would show it.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.checks import warn
-from skdp.core.dataset import Dataset, as_array, belongs_to
+from skdp.core.dataset import Dataset, belongs_to
 from skdp.core.dtypes import objects
 from skdp.core.oracle import Oracle
+from skdp.core.plain import as_array, columns_of, is_table
 from skdp.core.types import Container
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.sensitivity.adapters import OracleAdapter
 
-# A legitimate oracle of few possible datasets may repeat one, but not so many times in a row.
 MAX_EQUAL = 30
+"""Equal draws in a row; a legitimate oracle of few possible datasets repeats one less often."""
 
 MAX_WORK = 10**6
-"""Steps after which two arrays are taken to share memory: some strides take too many to tell."""
+"""Steps of numpy after which two arrays count as sharing memory."""
 
 RELATIVE_ERROR = 1e-6
-"""Difference between two draws from one generator: some simulators round by the thread."""
+"""Difference of two draws from one generator: some simulators round differently each time."""
 
 
 def try_oracle(oracle: Oracle, draw: Callable[[int], Dataset]) -> Dataset:
-    """Draw a dataset, and refuse an oracle whose records do not follow from its generator.
+    """Return the draw of attempt 0, and refuse an oracle whose records ignore its generator.
 
-    ``draw(attempt)`` asks it for records, with a generator that depends on `attempt` only. What is
-    returned is the draw of attempt 0.
+    ``draw(attempt)`` asks it for records, with a generator that depends on `attempt` only.
     """
     first = draw(0)
     kept = first.take(np.arange(first.n_records))
@@ -50,7 +50,7 @@ def try_oracle(oracle: Oracle, draw: Callable[[int], Dataset]) -> Dataset:
         raise ValueError(
             f"The oracle {oracle.description} returned the same records for {MAX_EQUAL} "
             "generators. It must draw records at random, with the generator 'rng' that it is "
-            "called with: the norms of pairs that are all alike promise nothing."
+            "called with."
         )
     return kept
 
@@ -58,7 +58,7 @@ def try_oracle(oracle: Oracle, draw: Callable[[int], Dataset]) -> Dataset:
 def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
     """Refuse an oracle that holds the private records; warn of a function that reads them.
 
-    Only identity and shared memory are compared, so that the answer tells nothing of a value.
+    Only identity and shared memory are compared, so the answer depends on no value.
     """
     if oracle is None:
         return
@@ -69,15 +69,15 @@ def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
         parts = [held, *held[:MAX_EQUAL]] if isinstance(held, list | tuple) else [held]
         if any(shares_memory(part, dataset) for part in parts):
             raise ValueError(
-                f"The oracle {oracle.description} holds the private records, in {name}. Sampling "
-                "from them voids the promise: make the oracle of public records, or of knowledge."
+                f"The oracle {oracle.description} holds the private records, in {name}, which "
+                "voids the promise. Make it of public records, or of knowledge."
             )
     for name, read in _read(source):
         if any(read is part for part in dataset.parts):
             warn(
                 f"The oracle {oracle.description} reads the variable {name!r}, which holds the "
-                "private records. The promise is void if it draws from them: let it read public "
-                "records alone, and write out what else it needs, such as a number of columns.",
+                "private records: the promise is void if it draws from them. Let it read public "
+                "records alone, and write out numbers such as that of the columns.",
                 PrivacyLeakWarning,
             )
 
@@ -90,7 +90,7 @@ def shares_memory(thing: object, dataset: Dataset) -> bool:
 
 
 def _held(oracle: Any) -> Iterator[tuple[str, object]]:
-    """Yield what an oracle has as attributes, defaults and bound arguments, with names for them."""
+    """Yield the attributes, defaults and bound arguments of an oracle, with names for them."""
     for name in dir(oracle):
         if not name.startswith("__"):
             with suppress(Exception):  # a property may raise anything
@@ -122,13 +122,8 @@ def _arrays(container: Container) -> list[NDArray]:
         return list(container.get_arrays())
     if not belongs_to(container, "pandas", "polars"):
         return []
-    columns = (
-        [container]
-        if len(container.shape) == 1
-        else [container[name] for name in container.columns]
-    )
     found = []
-    for column in columns:
+    for column in columns_of(container):
         with suppress(Exception):  # a column that is no array shows none
             options = {} if belongs_to(column, "pandas") else {"allow_copy": False}
             found.append(np.asarray(column.to_numpy(**options)))
@@ -156,17 +151,14 @@ def _are_alike(container: Container, other: Container, tolerance: float) -> bool
         return False
     if sparse.issparse(container):
         return container.shape == other.shape and abs(container - other).sum() == 0
-    arrays = []
-    for each in (container, other):
-        is_frame = belongs_to(each, "pandas", "polars") and len(each.shape) == 2
-        parts = [each[name] for name in each.columns] if is_frame else [each]
-        arrays.append(list(map(_entries, parts)))
-    pairs = zip(*arrays, strict=False)
-    return len(arrays[0]) == len(arrays[1]) and all(_match(a, b, tolerance) for a, b in pairs)
+    first, second = (columns_of(x) if is_table(x) else [x] for x in (container, other))
+    return len(first) == len(second) and all(
+        _match(_entries(a), _entries(b), tolerance) for a, b in zip(first, second, strict=True)
+    )
 
 
 def _entries(container: Container) -> NDArray:
-    """Return the entries, with None for those that no comparison may be made with."""
+    """Return the entries, with None for missing ones, which pandas compares with nothing."""
     entries = as_array(container)
     is_series = entries.dtype.kind == "O" and belongs_to(container, "pandas")
     return objects(container) if is_series else entries

@@ -12,12 +12,12 @@ from skdp.core.dataset import (
     Dataset,
     as_dataset,
     column_names,
-    find_non_finite,
     n_columns,
     n_records,
     neighboring_pair,
     take_records,
 )
+from skdp.core.plain import find_non_finite
 
 MATRICES = {
     "numpy": lambda values: values,

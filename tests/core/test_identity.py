@@ -272,7 +272,7 @@ def test_a_target_without_a_key_has_its_own_plan_only(target, tmp_path):
         release(target, X, mechanism=MECHANISM, sensitivity=plan.sensitivity)
     stored = SensitivityEstimate.from_dict(json.loads(json.dumps(plan.sensitivity.to_dict())))
     assert not serves(stored, target)
-    with pytest.raises(TypeError, match=r"known in every process.*FunctionTarget\(function, key="):
+    with pytest.raises(TypeError, match=r"must have a key.*FunctionTarget\(function, key="):
         sampler.set_params(memory=tmp_path).sample(target, 5, "l1")
 
 

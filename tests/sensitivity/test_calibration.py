@@ -354,7 +354,7 @@ def test_unknown_calibration(value):
 
 
 def test_nothing_to_go_by():
-    with pytest.raises(ValueError, match="parameters of Sampler must not both be None"):
+    with pytest.raises(ValueError, match="parameter of Sampler must not be None together"):
         order_statistic(owner="Sampler")
 
 

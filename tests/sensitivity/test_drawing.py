@@ -258,7 +258,7 @@ def test_draw_brings_records_into_the_form_of_others(dataset, reference):
         (
             (FRAME.assign(age=np.inf),),
             None,
-            "X with a number .* in column 'age'. Missing",
+            "X with a number .* in column 'age'. Leave",
         ),
         ((X2, [0.0, np.nan]), None, "returned y with a number"),
         ((X2, ["a", "b"]), (X2, [0, 1]), "its y holds <U1, and that of the data int64"),

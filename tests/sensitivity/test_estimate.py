@@ -49,14 +49,6 @@ def test_json_keeps_every_bit(tmp_path):
     json.loads((tmp_path / "estimate.json").read_text(), parse_constant=pytest.fail)
 
 
-def test_an_estimate_stored_without_a_key_is_refused():
-    values = an_estimate().to_dict()
-    assert SensitivityEstimate.from_dict(values).key == "a-function-v1"
-    for old in ({name: values[name] for name in values.keys() - {"key"}}, values | {"key": ""}):
-        with pytest.raises(ValueError, match=r"stored by an earlier version.*Sample .* anew"):
-            SensitivityEstimate.from_dict(old)
-
-
 def test_estimate_is_frozen():
     estimate = an_estimate()
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -290,7 +290,7 @@ REFUSED = [
     (lambda: MakeOracle(make_blobs, random_state=0), "'random_state' .* left to the sampler"),
     (
         lambda: MakeOracle(make_regression),
-        "'noise' parameter of MakeOracle must be said.* Got none",
+        "'noise' parameter of MakeOracle must be given.* Got none",
     ),
     (lambda: MakeOracle(make_moons), "'noise' parameter of MakeOracle"),
     (lambda: MakeOracle(make_blobs, shuffle=False), "'shuffle' parameter of MakeOracle must be Tr"),

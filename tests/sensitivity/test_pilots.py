@@ -15,7 +15,7 @@ from skdp import (
 )
 from skdp.codes.learning import with_learned_basis
 from skdp.mechanisms.exponential import ExponentialMechanism
-from skdp.sensitivity import pilots as pilots_module
+from skdp.sensitivity import pairs as pairs_module
 from skdp.sensitivity import sampler as sampler_module
 
 DATA = np.random.default_rng(0).normal(size=(50, 3))
@@ -85,7 +85,7 @@ def test_no_record_of_a_pilot_pair_is_in_another_pair():
 @pytest.mark.parametrize("chunk_size", [1, 7, 50])
 def test_differences_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chunk_size):
     expected = sampler().pilots(mean, 5)
-    monkeypatch.setattr(pilots_module, "CHUNK_SIZE", chunk_size)
+    monkeypatch.setattr(pairs_module, "CHUNK_SIZE", chunk_size)
     pilots = sampler(n_jobs=n_jobs).pilots(mean, 5)
     assert [each.tobytes() for each in pilots] == [each.tobytes() for each in expected]
 
@@ -137,12 +137,12 @@ def test_one_value_needs_no_basis():
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(pilots_module, "MAX_PILOT_VALUES", 20)
+    monkeypatch.setattr(pairs_module, "MAX_PILOT_VALUES", 20)
     assert sampler().pilots(mean, 5)[1].shape == (6, 3)
-    monkeypatch.setattr(pilots_module, "MAX_PILOT_VALUES", 2)
+    monkeypatch.setattr(pairs_module, "MAX_PILOT_VALUES", 2)
     assert sampler().pilots(mean, 5)[1].shape == (1, 3)
     monkeypatch.setattr(sampler_module, "MAX_PILOT_PAIRS", 9)
-    monkeypatch.setattr(pilots_module, "MAX_PILOT_VALUES", 10**6)
+    monkeypatch.setattr(pairs_module, "MAX_PILOT_VALUES", 10**6)
     assert sampler().pilots(mean, 5)[1].shape == (9, 3)
     assert sampler().plan(5, LaplaceMechanism(1.0)).n_pilot_pairs == 9
 
@@ -201,7 +201,7 @@ def test_a_code_takes_few_pairs_where_they_are_dear(target, options, n_pilots, n
 def test_plan_without_a_mechanism_says_what_it_leaves_out():
     plan = SensitivitySampler(normal).plan(300)
     assert plan.n_pilot_pairs is None
-    assert "398 evaluations of the target. Not counted are the pilot pairs" in str(plan)
+    assert "398 evaluations of the target. The pilot pairs" in str(plan)
     with pytest.raises(ValueError, match=r"depends on the mechanism.*plan\(n_samples, mechanism\)"):
         plan.n_fits  # noqa: B018 (to ask for it is the call)
 
