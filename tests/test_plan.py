@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
@@ -29,19 +29,16 @@ from skdp import (
     PublicCode,
     PublicDataOracle,
     RandomTaskOracle,
-    ReleasePlan,
     SensitivitySampler,
     Target,
-    UniformOracle,
     plan_release,
     release,
 )
 from skdp.accounting import PrivacyAccountant
-from skdp.bounds import mean_bound, svm_bound
+from skdp.bounds import svm_bound
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.core.target import as_target
-from skdp.exceptions import PrivacyLeakWarning
 
 rng = np.random.default_rng(0)
 X, X_public = rng.normal(size=(2, 80, 3))
@@ -99,75 +96,93 @@ def test_a_plan_gives_what_fit_gives_and_is_made_without_data(name):
     assert pickle.dumps(again.value) != pickle.dumps(released.value)
 
 
-@pytest.mark.parametrize("sensitivity", [sampler(X_public), 0.1])
-def test_a_plan_is_not_executed_in_other_coordinates_than_were_settled(sensitivity):
-    """A mechanism is an estimator, whose parameters can be set in place."""
-    plan = plan_release(
-        column_means, n_samples=80, like=X, mechanism=LaplaceMechanism(1.0), sensitivity=sensitivity
-    )
-    ledger = PrivacyAccountant(":memory:", epsilon=10)
-    plan.mechanism.set_params(epsilon=2.0)
-    assert plan.execute(X, accountant=ledger).guarantee.epsilon == 2.0
-    plan.mechanism.set_params(basis=1000 * np.eye(3))
-    with pytest.raises(ValueError, match=r"basis|norm"):
-        plan.execute(X, accountant=ledger)
-    assert ledger.total().n_releases == 1
-
-
 GAUSSIAN = GaussianMechanism(1.0, 1e-5, basis="identity")
+SINGLE = Schema.of(Dataset(X.astype(np.float32)))
+
+
+def test_parts_of_plans_are_not_mixed():
+    """Neither by replacing them, nor by setting the parameters of the mechanism in place."""
+    options = {"n_samples": 80, "like": X}
+    plan = plan_release(column_means, mechanism=GAUSSIAN, sensitivity=sampler(X_public), **options)
+    known = plan_release(column_means, mechanism=GAUSSIAN, sensitivity=0.1, **options)
+    other = plan_release(np.median, mechanism=GAUSSIAN, sensitivity=sampler(X_public), **options)
+    assert replace(plan, mechanism=GaussianMechanism(0.5, 1e-5)).guarantee.epsilon == 0.5
+    assert replace(plan, target=as_target(column_means)).execute(X).value.shape == (3,)
+    for part, word in (
+        ({"mechanism": LaplaceMechanism(1.0)}, "another norm"),
+        ({"n_samples": 10}, "number of records"),
+        ({"schema": SINGLE}, "another form"),
+        ({"sensitivity": KnownSensitivity(0.1, "sup", 80)}, "larger norms"),
+        ({"sensitivity": other.sensitivity}, "another target"),
+        ({"target": as_target(np.median)}, "another target"),
+        ({"n_alternatives": 0}, "'n_alternatives'"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            replace(plan, **part)
+    bound = KnownSensitivity(1.0, "l1", 80)
+    numbers = private(Ridge(), X_public, X_public[:, 0], sensitivity=bound)
+    with pytest.raises(ValueError, match="chooses"):
+        replace(numbers.plan(80, like=(X, X[:, 0])), mechanism=ExponentialMechanism(1.0))
+    for stored in (known, pickle.loads(pickle.dumps(known))):
+        with pytest.raises(ValueError, match="another target"):
+            replace(stored, target=as_target(np.median))
+    for each in (plan, known):
+        ledger = PrivacyAccountant(":memory:", epsilon=10, delta=1e-3)
+        each.mechanism.set_params(epsilon=2.0)
+        assert each.execute(X, accountant=ledger).guarantee.epsilon == 2.0
+        each.mechanism.set_params(basis=1000 * np.eye(3))
+        with pytest.raises(ValueError, match=r"basis|norm"):
+            each.execute(X, accountant=ledger)
+        assert ledger.total().n_releases == 1
+    assert GAUSSIAN.epsilon == 1.0  # a plan has a mechanism of its own
+
+
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
 
 
 @pytest.mark.parametrize(
-    ("part", "message"),
+    ("data", "word"),
     [
-        ({"mechanism": LaplaceMechanism(1.0)}, "made for another norm: l2"),
-        ({"n_samples": 10}, "made for another number of records: 80"),
-        ({"schema": Schema.of(Dataset(X.astype(np.float32)))}, "records of another form"),
-        ({"sensitivity": KnownSensitivity(0.1, "sup", 80)}, "bounds neither larger norms"),
+        ((X[:50], y[:50]), "80 records"),
+        ((X[:, :2], y), "2 columns"),
+        ((X, y[:, None]), "dimension"),
+        ((X.astype(np.float32), y), "another form"),
+        ((FRAME, y), "another form"),
+        ((X, y + 1), "not public"),
+        ((X, None), "requires y"),
+        ((X_public, y), "private records"),
     ],
+    ids=["n", "columns", "a table as y", "dtype", "container", "labels", "no y", "oracle"],
 )
-def test_parts_of_plans_are_not_mixed(part, message):
-    options = {"sensitivity": sampler(X_public), "n_samples": 80}
-    plan = plan_release(column_means, mechanism=GAUSSIAN, **options)
-    assert replace(plan, mechanism=GaussianMechanism(0.5, 1e-5)).guarantee.epsilon == 0.5
-    with pytest.raises(ValueError, match=message):
-        replace(plan, **part)
+def test_other_data_are_refused_before_they_are_paid_for(classifier_plan, data, word):
+    ledger = PrivacyAccountant(":memory:", epsilon=10)
+    with pytest.raises(ValueError, match=word):
+        classifier_plan.execute(*data, accountant=ledger)
+    assert ledger.rows() == []
 
 
-def test_a_plan_is_not_turned_to_another_target():
-    """The estimate was sampled of one function, and the number given for it."""
-    options = {"mechanism": LaplaceMechanism(1.0), "n_samples": 80, "like": X}
-    made = {
-        name: plan_release(column_means, sensitivity=known, **options)
-        for name, known in {"sampled": sampler(X_public), "known": 0.1}.items()
-    }
-    for plan in made.values():
-        assert replace(plan, target=as_target(column_means)).execute(X).value.shape == (3,)
-        for stored in (plan, pickle.loads(pickle.dumps(plan))):
-            with pytest.raises(ValueError, match="made for another target"):
-                replace(stored, target=as_target(np.median))
-    other = plan_release(np.median, sensitivity=sampler(X_public), **options)
-    with pytest.raises(ValueError, match="made for another"):
-        replace(made["sampled"], sensitivity=other.sensitivity, mechanism=other.mechanism)
-    with pytest.raises(ValueError, match="made for another target"):
-        ReleasePlan(
-            as_target(column_means),
-            *(other.schema, 80, other.mechanism, other.sensitivity),
-        )
+def test_a_form_that_is_refused_is_told_by_its_columns():
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": 1.0}
+    plan = plan_release(lambda table: len(table), n_samples=80, like=FRAME, **options)
+    for other, word in (
+        (FRAME[["a", "c"]].assign(town=1.0), "town"),
+        (FRAME[["b", "a", "c"]], "another order"),
+        (FRAME.astype({"a": "float32"}), "'a' holds float32"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            plan.execute(other)
 
 
-def test_the_plan_of_a_target_that_remembers():
-    """What it remembers is part of what it is known by, and its own plan is made all the same."""
-    seen = []
-
-    def mean(X):
-        seen.append(len(X))
-        return X.mean()
-
-    mechanism = LaplaceMechanism(1.0, decode=False)
-    plan = plan_release(mean, n_samples=80, mechanism=mechanism, sensitivity=sampler(X_public))
-    assert replace(plan, mechanism=LaplaceMechanism(2.0)).guarantee.epsilon == 2.0
-    assert plan.execute(X).guarantee == plan.guarantee
+def test_labels_that_are_strings_are_of_one_form():
+    words = np.where(y == 1, "yes", "no")
+    model = private(RidgeClassifier(), RandomTaskOracle(X_public, classes=["no", "yes"]))
+    plan = model.plan(80, like=X)  # X alone: labels come in the form of the oracle's
+    again = clone(model).set_params(sensitivity=plan.sensitivity, classes=["no", "yes"])
+    expected = plan.execute(X, words, random_state=0).value.coef_
+    frames = [pd.Series(words, dtype=kind) for kind in (object, "category", "string")]
+    for each in (words.astype("U9"), words.astype(object), words.tolist(), *frames):
+        assert np.array_equal(plan.execute(X, each, random_state=0).value.coef_, expected)
+    assert again.fit(X, frames[0]).classes_.tolist() == ["no", "yes"]
 
 
 @pytest.mark.parametrize("where", ["sensitivity", "mechanism"])
@@ -184,20 +199,6 @@ def test_a_basis_of_another_size_is_refused_before_it_is_paid_for(where, what):
     with pytest.raises(ValueError, match="one of 5 values"):
         of_function(**options) if what == "function" else of_estimator(X, X[:, 0])
     assert budget.rows() == []
-
-
-class ChangesBasis(LaplaceMechanism):
-    """It adds noise in another basis than that in which it was asked what to sample."""
-
-    def with_geometry(self, geometry):
-        basis = PublicCode("given", encoder=[1e-3] * 3)
-        return LaplaceMechanism(self.epsilon, basis=basis)
-
-
-def test_noise_is_added_where_it_was_sampled():
-    options = {"sensitivity": sampler(X_public), "n_samples": 80}
-    with pytest.raises(ValueError, match="made for another norm"):
-        plan_release(column_means, mechanism=ChangesBasis(1.0, basis="identity"), **options)
 
 
 class Keeps(Target):
@@ -221,13 +222,6 @@ def test_a_target_that_cannot_be_copied_keeps_no_private_records_either():
     assert not hasattr(target, "last")
 
 
-def test_a_plan_does_not_keep_what_an_estimator_was_fitted_to():
-    fitted = Ridge().fit(X_public, X_public[:, 0])
-    with pytest.warns(PrivacyLeakWarning, match="holds a fitted Ridge"):
-        plan = private(fitted, X_public, X_public[:, 0]).plan(80)
-    assert fitted.coef_.tobytes() not in pickle.dumps(plan)
-
-
 @pytest.mark.slow
 def test_the_plan_of_a_fit_holds_nothing_private():
     """Neither records nor exact parameters; as ever, the search finds what is planted."""
@@ -239,32 +233,6 @@ def test_the_plan_of_a_fit_holds_nothing_private():
     needles += [value.tobytes() for value in exact[-1].coef_.ravel()]
     assert not any(needle in stored for needle in needles)
     assert all(needle in pickle.dumps((stored, secret, exact)) for needle in needles)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ((X[:50], y[:50]), r"must have 80 records in each of its parts.* Got parts of \[50, 50\]"),
-        ((X[:, :2], y), "X has 2 columns, and that of the plan has 3 columns"),
-        ((X, y[:, None]), "y has 1 column, and .* plan has 1 dimension: give the column itself"),
-        ((X.astype(np.float32), y), "another form than the plan: X numpy.ndarray of .'float32'"),
-        ((pd.DataFrame(X, columns=["a", "b", "c"]), y), "another form than the plan: X pandas"),
-        ((X, y + 1), "a label that is not public"),
-        ((X, None), "requires y to be passed"),
-        ((X_public, y), "holds the private records"),
-    ],
-    ids=["n", "columns", "a table as y", "dtype", "container", "labels", "no y", "oracle"],
-)
-def test_other_data_are_refused_before_the_evaluation(classifier_plan, data, message, monkeypatch):
-    plan = classifier_plan
-    monkeypatch.setattr("skdp.plan.evaluate_privately", None)
-    with pytest.raises(ValueError, match=message):
-        plan.execute(*data)
-
-
-def test_integers_are_taken_where_the_plan_has_doubles():
-    plan = MODELS["transformer"][0].plan(80)
-    assert plan.execute((10 * X).astype(int), random_state=0).value.mean_.dtype == np.float64
 
 
 @pytest.mark.parametrize(
@@ -302,65 +270,34 @@ def mechanism_release(plan, value, noise):
     return plan.mechanism.release(np.zeros(3), value, noise)
 
 
-def test_standard_errors_have_the_names_and_shapes_of_the_attributes():
-    plan = MODELS["pipeline"][0].plan(80)
-    model = plan.execute(X, X[:, 0], random_state=0).value
-    names = ["standardscaler__mean_", "standardscaler__var_", "ridge__coef_", "ridge__intercept_"]
-    assert list(plan.standard_errors) == names
-    assert plan.standard_errors["ridge__coef_"].shape == model[-1].coef_.shape
-
-
 def test_a_plan_says_what_it_is(classifier_plan):
     plan = classifier_plan
     text = str(plan)
-    assert "coef_, intercept_ of RidgeClassifier()" in text
-    assert "gamma=0.2" in text
     code = plan.mechanism.geometry.basis
     assert plan.n_evaluations == 2 * (len(plan.sensitivity.norms) + code.n_pilot_pairs) == 56
-    assert f"{plan.n_evaluations} on public records" in text
-    assert f"noise in {code.n_released} of 4 directions, decoded by a prior from 14 public" in text
-    share = f"{plan.share_learned:.0%} of what could differ between models of this oracle"
-    unlike = (
-        f", if {100 * code.shift:g}% of the private records were unlike it" if code.shift else ""
-    )
-    assert f"\n  read off the data: {share}{unlike}\n" in text
-    assert 0.1 < plan.share_learned < 1
     errors = np.ravel(plan.standard_errors["coef_"])
     low, high = (f"{errors[i]:.2g} [{i}]" for i in (errors.argmin(), errors.argmax()))
-    assert f"standard error after decoding in coef_: {low} to {high}\n" in text
+    for said in (
+        "coef_, intercept_ of RidgeClassifier()",
+        "gamma=0.2",
+        f"{plan.n_evaluations} on public records",
+        f"noise in {code.n_released} of 4 directions, decoded by a prior from 14 public",
+        f"{plan.share_learned:.0%} of what could differ",
+        f"coef_: {low} to {high}\n",
+    ):
+        assert said in text
+    assert 0.1 < plan.share_learned < 1
     assert 0 < errors.min() < errors.max()
     assert 0 < plan.seconds < perf_counter()  # which counts from the start of the machine
-    known = plan_release(
-        column_means,
-        n_samples=80,
-        like=X,
-        mechanism=LaplaceMechanism(1.0),
-        sensitivity=mean_bound(80, 3, ranges=(-9, 9)),
-    )
-    assert "evaluations: 0 on public records" in str(known)
-
-
-def test_functions_and_choices_have_plans():
+    pipeline = MODELS["pipeline"][0].plan(80)
+    released = pipeline.execute((10 * X).astype(int), X[:, 0], random_state=0).value
+    names = ["standardscaler__mean_", "standardscaler__var_", "ridge__coef_", "ridge__intercept_"]
+    assert list(pipeline.standard_errors) == names
+    assert pipeline.standard_errors["ridge__coef_"].shape == released[-1].coef_.shape
     box = BernsteinTransformer(degree=4, feature_range=(-3, 3), clip=True)
     density = private(KernelDensity(), X_public[:, :1], release=box).plan(80)
     assert density.execute(X[:, :1], random_state=0).value.score_samples(X[:3, :1]).shape == (3,)
     assert density.standard_errors.shape == (5,)
-    chosen = plan_release(
-        lambda X: np.sum(X > 0, axis=0),
-        n_samples=80,
-        mechanism=ExponentialMechanism(1.0),
-        sensitivity=sampler(X_public),
-        responses="abc",
-    )
-    assert chosen.execute(X).value in "abc"
-    assert chosen.standard_errors is None
-
-
-def test_release_is_to_make_a_plan_and_to_execute_it():
-    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler(X_public)}
-    plan = plan_release(column_means, n_samples=80, like=X_public, **options)
-    released = release(column_means, X, random_state=3, **options)
-    np.testing.assert_array_equal(released.value, plan.execute(X, random_state=3).value)
 
 
 def test_without_an_oracle_the_form_must_be_given():
@@ -377,34 +314,6 @@ def test_without_an_oracle_the_form_must_be_given():
     assert plan.execute(X[:, :2], X[:, 2], random_state=0).value.coef_.shape == (2,)
 
 
-def test_a_plan_keeps_a_mechanism_of_its_own():
-    mechanism = LaplaceMechanism(1.0)
-    plan = plan_release(
-        column_means, n_samples=80, mechanism=mechanism, sensitivity=sampler(X_public)
-    )
-    mechanism.set_params(epsilon=100.0)
-    assert plan.guarantee.epsilon == 1.0
-
-
-def test_the_oracle_of_a_plan_may_be_any():
-    plan = plan_release(
-        np.median,
-        n_samples=80,
-        mechanism=LaplaceMechanism(1.0),
-        sensitivity=sampler(UniformOracle([(0, 1)])),
-    )
-    assert plan.schema.parts[0].shape == (1,)
-
-
-def test_a_plan_of_numbers_is_not_turned_into_a_choice():
-    bound = KnownSensitivity(1.0, "l1", 80)
-    plan = private(Ridge(), X_public, X_public[:, 0], sensitivity=bound).plan(80, like=(X, X[:, 0]))
-    with pytest.raises(ValueError, match="chooses one of several responses"):
-        replace(plan, mechanism=ExponentialMechanism(1.0))
-    with pytest.raises(ValueError, match="'n_alternatives'"):
-        replace(plan, n_alternatives=0)
-
-
 def test_the_size_of_a_classifier_is_found_before_the_budget_pays():
     ledger = PrivacyAccountant(":memory:", epsilon=1.0)
     wide, labels = rng.uniform(size=(60, 20)), np.arange(60) % 2
@@ -418,46 +327,3 @@ def test_the_size_of_a_classifier_is_found_before_the_budget_pays():
     with pytest.raises(ValueError, match="at most 16 numbers"):
         model.fit(wide, labels)
     assert ledger.total().epsilon == 0
-
-
-def test_labels_that_are_strings_are_of_one_form():
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    words = np.where(X[:, 0] > 0, "yes", "no")
-    sampler = SensitivitySampler(
-        RandomTaskOracle(X_public[:, :2], classes=["no", "yes"]),
-        gamma=0.3,
-        n_pairs=10,
-        random_state=0,
-    )
-    model = PrivateEstimator(
-        LogisticRegression(),
-        mechanism=LaplaceMechanism(1.0),
-        sensitivity=sampler,
-        classes=["no", "yes"],
-        random_state=0,
-    )
-    plan = model.plan(60, like=X)  # X alone: labels come in the form of the oracle's
-    again = clone(model).set_params(sensitivity=plan.sensitivity)
-    expected = plan.execute(X, words, random_state=0).value.coef_
-    frames = [pd.Series(words, dtype=kind) for kind in (object, "category", "string")]
-    for y in (words.astype("U9"), words.astype(object), words.tolist(), *frames):
-        assert np.array_equal(plan.execute(X, y, random_state=0).value.coef_, expected)
-        assert again.fit(X, y).classes_.tolist() == ["no", "yes"]
-    with pytest.raises(ValueError, match="a label that is not public"):
-        plan.execute(X, pd.Series(["maybe"] * 60))
-
-
-def test_a_form_that_is_refused_is_told_by_its_columns():
-    frame = pd.DataFrame(X, columns=["age", "height", "weight"])
-    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": 1.0}
-    plan = plan_release(lambda table: len(table), n_samples=80, like=frame, **options)
-    for other, message in (
-        (
-            frame[["age", "weight"]].assign(town=1.0),
-            r"lacks \['height'\] and has .* \['town'\]",
-        ),
-        (frame[["height", "age", "weight"]], "The columns are in another order"),
-        (frame.astype({"age": "float32"}), "Column 'age' holds float32, not float64"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            plan.execute(other)

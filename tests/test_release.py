@@ -32,9 +32,8 @@ from skdp import (
     plan_release,
     release,
 )
-from skdp.accounting import PrivacyAccountant, default_accountant
+from skdp.accounting import PrivacyAccountant
 from skdp.bounds import mean_bound
-from skdp.core.target import as_target
 
 ORACLE = UniformOracle([(0, 1), (0, 1)])
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -51,23 +50,6 @@ column_means.__skdp_key__ = "column-means-v1"
 
 def named(key, function):
     return FunctionTarget(function, key=key)
-
-
-def slope(X, y):
-    return float(np.polyfit(X[:, 0], y, 1)[0])
-
-
-def test_value_has_the_shape_of_the_target_and_noise_on_every_coordinate():
-    released = release(column_means, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
-    assert released.value.shape == (2,)
-    assert np.all(released.value != column_means(X))
-    assert np.ndim(release(np.mean, X, mechanism=LAPLACE, sensitivity=0.1).value) == 0
-
-
-def test_infinite_epsilon_gives_the_exact_value_and_says_so():
-    released = release(column_means, X, mechanism=LaplaceMechanism(np.inf), sensitivity=0.1)
-    np.testing.assert_array_equal(released.value, column_means(X))
-    assert "no privacy" in str(released.guarantee)
 
 
 @pytest.mark.parametrize("sensitivity", [FEW_PAIRS, 0.1], ids=["sampled", "known"])
@@ -89,72 +71,41 @@ def test_what_cannot_be_released_is_not_evaluated(mechanism, sensitivity):
         release(target, X, mechanism=mechanism, sensitivity=sensitivity)
 
 
-def test_guarantee_of_a_sampled_sensitivity():
-    sampler = SensitivitySampler(ORACLE, gamma=0.1, calibration="conditional", confidence=0.9)
-    guarantee = release(column_means, X, mechanism=LAPLACE, sensitivity=sampler).guarantee
-    assert (guarantee.epsilon, guarantee.delta, guarantee.gamma) == (1.0, 0.0, 0.1)
-    assert (guarantee.confidence, guarantee.n_samples, guarantee.seeded) == (0.9, 60, False)
-    assert guarantee.oracle.startswith("UniformOracle")
-
-
-def test_guarantee_of_a_known_sensitivity_is_plain():
-    promise = (
-        "epsilon=1 differential privacy, replace-one, n=60, "
-        "sensitivity 0.0166667 asserted by the caller"
-    )
-    alone = ", this release alone: others of the same data add up, see skdp.accounting"
-    limited = PrivacyAccountant(":memory:", epsilon=1.0)
-    for accountant, end in ((default_accountant(), alone), (limited, "")):
-        released = release(
-            column_means, X, mechanism=LAPLACE, sensitivity=1 / 60, accountant=accountant
-        )
-        assert str(released.guarantee) == promise + end
-
-
-def test_seeded_noise_repeats_and_is_said():
-    first, second = (
-        release(column_means, X, mechanism=LAPLACE, sensitivity=0.1, random_state=7)
-        for _ in range(2)
-    )
-    np.testing.assert_array_equal(first.value, second.value)
+def test_one_seed_shows_the_difference_of_neighbors_and_the_guarantee_says_so():
+    neighbor = np.vstack([X[:-1], [0.25, 0.75]])
+    options = {"mechanism": LAPLACE, "sensitivity": 2 / 60, "random_state": 7}
+    first, again, other = (release(column_means, each, **options) for each in (X, X, neighbor))
+    np.testing.assert_array_equal(first.value, again.value)
+    shown = other.value - first.value
+    np.testing.assert_allclose(shown, column_means(neighbor) - column_means(X), atol=1e-5)
     assert first.guarantee.seeded
     assert "whoever knows the seed" in str(first.guarantee)
+    unseeded = release(column_means, X, **options | {"random_state": None})
+    assert not unseeded.guarantee.seeded
+    assert np.all(unseeded.value != first.value)
 
 
-def test_one_seed_shows_the_difference_of_neighbors_and_the_guarantee_says_so():
-    values, neighbor = [], np.vstack([X[:-1], [0.25, 0.75]])
-    for records in (X, neighbor):
-        released = release(
-            column_means, records, mechanism=LAPLACE, sensitivity=2 / 60, random_state=7
-        )
-        values.append(released.value)
-    shown = values[1] - values[0]
-    np.testing.assert_allclose(shown, column_means(neighbor) - column_means(X), atol=1e-5)
-    assert "second release uses the seed the promise holds for no one" in str(released.guarantee)
+WEAK = SensitivitySampler(ORACLE, calibration="conditional", confidence=0.01)
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "sensitivity", "messages"),
+    ("mechanism", "sensitivity", "words"),
     [
-        (LaplaceMechanism(20.5), 0.1, ["epsilon=20.5 is above 20"]),
-        (ExponentialMechanism(21), 0.1, ["epsilon=21 is above 20"]),
-        (GaussianMechanism(1.0, 0.02), 0.1, ["above one over the number of records, 0.0167"]),
-        (LAPLACE, SensitivitySampler(ORACLE, gamma=0.6, n_pairs=9), ["gamma=0.6 is above 0.5"]),
+        (LaplaceMechanism(20.5), 0.1, ["epsilon=20.5"]),
+        (ExponentialMechanism(21), 0.1, ["epsilon=21"]),
+        (GaussianMechanism(1.0, 0.02), 0.1, ["0.0167"]),  # one over the number of records
+        (LAPLACE, SensitivitySampler(ORACLE, gamma=0.6, n_pairs=9), ["gamma=0.6"]),
         (LAPLACE, SensitivitySampler(ORACLE, gamma=None, n_pairs=1), []),
-        (
-            LAPLACE,
-            SensitivitySampler(ORACLE, calibration="conditional", confidence=0.01),
-            ["confidence=0.01 is below 0.5"],
-        ),
-        (LAPLACE, KnownSensitivity(0.006, "l1", 60, gamma=0.7), ["gamma=0.7 is above 0.5"]),
-        (GaussianMechanism(50.0, 0.1), 0.1, ["epsilon=50 ", "delta=0.1 "]),
+        (LAPLACE, WEAK, ["confidence=0.01"]),
+        (LAPLACE, KnownSensitivity(0.006, "l1", 60, gamma=0.7), ["gamma=0.7"]),
+        (GaussianMechanism(50.0, 0.1), 0.1, ["epsilon=50", "delta=0.1"]),
         (LaplaceMechanism(20), 0.1, []),
         (GaussianMechanism(1.0, 1 / 60), 0.1, []),
         (LaplaceMechanism(np.inf), 0.1, []),
     ],
 )
 def test_a_weak_promise_is_pointed_out_once_and_before_any_evaluation(
-    mechanism, sensitivity, messages, recwarn
+    mechanism, sensitivity, words, recwarn
 ):
     shown = []
 
@@ -164,22 +115,15 @@ def test_a_weak_promise_is_pointed_out_once_and_before_any_evaluation(
 
     warnings.simplefilter("always")
     known = FunctionTarget(target, key="column means")  # by its content it would be another one now
-    release(known, X, mechanism=mechanism, sensitivity=sensitivity)
-    assert len(recwarn) == len(messages) == min(shown)
-    for warning, message in zip(recwarn, messages, strict=True):
-        assert warning.category is UserWarning
-        assert message in str(warning.message)
-        assert "Choose" in str(warning.message)
+    released = release(known, X, mechanism=mechanism, sensitivity=sensitivity)
+    assert len(recwarn) == len(words) == min(shown)
+    for warning, word in zip(recwarn, words, strict=True):
+        assert word in str(warning.message)
         assert warning.filename == __file__
-
-
-@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
-def test_noise_comes_from_no_generator_object(kind):
-    def target(records):
-        raise AssertionError("evaluated")
-
-    with pytest.raises(TypeError, match="'random_state' parameter of a release must be None or"):
-        release(target, X, mechanism=LAPLACE, sensitivity=0.1, random_state=kind(0))
+    is_exact = mechanism.epsilon == np.inf
+    if not isinstance(mechanism, ExponentialMechanism):
+        np.testing.assert_array_equal(released.value == column_means(X), is_exact)
+    assert ("no privacy" in str(released.guarantee)) == is_exact
 
 
 def test_noise_has_the_scale_of_the_sensitivity():
@@ -196,26 +140,33 @@ def test_noise_has_the_scale_of_the_sensitivity():
     assert deviation == pytest.approx(0.15, rel=5 / np.sqrt(2000))
 
 
-def test_response_reaches_the_target():
-    rng = np.random.default_rng(1)
-    y = 2 * X[:, 0] + rng.normal(scale=0.1, size=60)
-    oracle = PublicDataOracle(rng.uniform(size=(200, 2)), rng.uniform(size=200))
-    released = release(
-        slope,
-        X,
-        y,
-        mechanism=LaplaceMechanism(100.0),
-        sensitivity=SensitivitySampler(oracle, random_state=0),
-        random_state=0,
-    )
-    assert released.value == pytest.approx(slope(X, y), abs=0.05)
-
-
 def test_estimate_serves_again():
     first = release(column_means, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
     again = release(column_means, X, mechanism=LaplaceMechanism(3.0), sensitivity=first.sensitivity)
     assert again.sensitivity is first.sensitivity
-    assert (again.guarantee.epsilon, again.guarantee.gamma) == (3.0, 0.05)
+    guarantee = again.guarantee
+    assert (guarantee.epsilon, guarantee.delta, guarantee.gamma) == (3.0, 0.0, 0.05)
+    assert (guarantee.n_samples, guarantee.seeded) == (60, False)
+    assert guarantee.oracle.startswith("UniformOracle")
+
+
+@pytest.mark.parametrize(
+    ("function", "records", "sensitivity", "words"),
+    [
+        (column_means, X[:50], "estimate", "number of records"),
+        (np.mean, X, "estimate", "another target"),
+        (column_means, X, KnownSensitivity(0.1, "l1", 59), "n_samples=59"),
+        (column_means, X, KnownSensitivity(0.1, "l2", 60), "'l1'"),
+        (column_means, X, KnownSensitivity(0.0, "l1", 60), "zero"),
+        (column_means, X[:, :1], FEW_PAIRS, "oracle"),
+        (column_means, X.ravel(), FEW_PAIRS, "oracle"),
+    ],
+)
+def test_a_sensitivity_of_something_else_is_refused(function, records, sensitivity, words):
+    if sensitivity == "estimate":
+        sensitivity = FEW_PAIRS.sample(column_means, 60, LAPLACE.geometry)
+    with pytest.raises(ValueError, match=words):
+        release(function, records, mechanism=LAPLACE, sensitivity=sensitivity)
 
 
 BOX = BernsteinTransformer(degree=2, feature_range=(0, 1))
@@ -243,95 +194,16 @@ def test_functions_of_one_name_do_not_share_an_estimate(first, second):
         release(second, X, mechanism=LAPLACE, sensitivity=estimate)
 
 
-@pytest.mark.parametrize(
-    ("target", "records", "what"),
-    [(column_means, X[:50], "number of records"), (np.mean, X, "target")],
-)
-def test_estimate_of_something_else_is_refused(target, records, what):
-    estimate = SensitivitySampler(ORACLE).sample(column_means, 60, LAPLACE.geometry)
-    with pytest.raises(ValueError, match=f"made for another {what}"):
-        release(target, records, mechanism=LAPLACE, sensitivity=estimate)
-
-
-@pytest.mark.parametrize(
-    ("known", "message"),
-    [
-        (KnownSensitivity(0.1, "l1", 59), "n_samples=59"),
-        (KnownSensitivity(0.1, "l2", 60), "The mechanism needs 'l1'"),
-        (KnownSensitivity(0.0, "l1", 60), "sensitivity is zero"),
-    ],
-)
-def test_known_sensitivity_of_something_else_is_refused(known, message):
-    with pytest.raises(ValueError, match=message):
-        release(column_means, X, mechanism=LAPLACE, sensitivity=known)
-
-
-def test_known_sensitivity_brings_its_gamma():
-    """Example 6 of the ICML paper: the mean of exponential records."""
-    bound = KnownSensitivity(0.05, "l1", 60, gamma=0.05, preconditions="Exp(rate=1)")
-    guarantee = release(np.mean, X, mechanism=LAPLACE, sensitivity=bound).guarantee
-    assert guarantee.gamma == 0.05
-    assert guarantee.oracle == bound.preconditions
-
-
-def test_sensitivity_must_be_one():
-    with pytest.raises(TypeError, match="'sensitivity' parameter must be a SensitivitySampler"):
-        release(column_means, X, mechanism=LAPLACE, sensitivity="small")
-
-
-@pytest.mark.parametrize("sensitivity", [ORACLE, SensitivitySampler, lambda n, rng: rng.random(n)])
-def test_oracle_in_place_of_a_sampler_is_told_where_to_go(sensitivity):
-    with pytest.raises(TypeError, match=r"Pass an oracle as SensitivitySampler\(oracle\)"):
-        release(column_means, X, mechanism=LAPLACE, sensitivity=sensitivity)
-
-
-@pytest.mark.parametrize("mechanism", [1.0, LaplaceMechanism])
-def test_mechanism_must_be_one(mechanism):
-    with pytest.raises(TypeError, match="'mechanism' parameter of release must be a Mechanism"):
-        release(column_means, X, mechanism=mechanism, sensitivity=0.1)
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_oracle_of_arrays_stands_in_for_a_frame(frame):
-    def difference(records):
-        return np.mean(np.asarray(records["b"]) - np.asarray(records["a"]))
-
-    sampler = SensitivitySampler(UniformOracle([(0, 1), (100, 101)]), random_state=0)
-    records = frame({"a": X[:, 0], "b": 100 + X[:, 1]})
-    released = release(difference, records, mechanism=LaplaceMechanism(100.0), sensitivity=sampler)
-    assert 95 < released.value < 105
-
-
-def counting(function):
-    def counted(X):
-        counted.sizes.append(len(X))
-        return function(X)
-
-    counted.sizes = []
-    return counted
-
-
-def test_zero_sensitivity_releases_nothing():
-    target = counting(lambda X: 3.0)
-    with pytest.raises(ValueError, match="sensitivity is zero"):
-        release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
-    assert len(target.sizes) == 2 * (59 + 199)  # pilot pairs and pairs
-
-
 def test_infinite_sensitivity_names_the_causes_and_releases_nothing():
+    sizes = []
+
     def fail(X):
+        sizes.append(len(X))
         raise FloatingPointError("did not converge")
 
-    target = counting(fail)
-    message = "199 failed.*did not converge.*allows 9.*Change the oracle or the target"
-    with pytest.raises(ValueError, match=message):
-        release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
-    assert len(target.sizes) == 59 + 199  # pilot pairs and pairs, each failing at once
-
-
-def test_responses_must_be_as_many_as_records():
-    with pytest.raises(ValueError, match=r"as many responses .* Got parts of \[60, 59\]"):
-        release(slope, X, X[1:, 0], mechanism=LAPLACE, sensitivity=0.1)
+    with pytest.raises(ValueError, match="did not converge"):
+        release(fail, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
+    assert len(sizes) == 59 + 199  # pilot pairs and pairs, each failing at once
 
 
 def test_gaps_are_for_the_function_to_judge():
@@ -350,31 +222,6 @@ def test_gaps_are_for_the_function_to_judge():
     assert sampled[0] > 3 * sampled[1]
     with pytest.raises(ValueError, match=r"199 failed .*'the value is not finite'"):
         release(np.mean, X, mechanism=LAPLACE, sensitivity=sampler)
-
-
-def test_larger_gamma_is_advised_where_it_may_help():
-    def choosy(X):
-        assert X[-1, 0] > 0.5
-        return X.mean()
-
-    with pytest.raises(ValueError, match="the target, allow a larger gamma, or take more"):
-        release(choosy, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
-
-
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        (lambda X: None, "returned None"),
-        (
-            lambda X: X[X[:, 0] > 0.5, 0],
-            "must return as many values on every|the shape of the value changed",
-        ),
-    ],
-    ids=["none", "ragged"],
-)
-def test_target_that_returns_something_else_is_told(target, message):
-    with pytest.raises(ValueError, match=message):
-        release(target, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
 
 
 def test_labels_of_a_value_are_refused_before_anything_is_spent():
@@ -409,21 +256,6 @@ def test_labels_of_a_value_are_refused_before_anything_is_spent():
         release(AdditiveTarget(lambda X: pd.get_dummies(X["group"])), pd.DataFrame(table), **tables)
 
 
-def test_bad_mechanism_is_refused_before_any_evaluation():
-    target = counting(np.mean)
-    with pytest.raises(ValueError, match="'epsilon'"):
-        release(target, X, mechanism=LaplaceMechanism(-1.0), sensitivity=SensitivitySampler(ORACLE))
-    assert not target.sizes
-
-
-@pytest.mark.parametrize("records", [X[:, :1], X.ravel()])
-def test_oracle_of_another_schema_is_refused_before_any_evaluation(records):
-    target = counting(np.mean)
-    with pytest.raises(ValueError, match="The oracle UniformOracle"):
-        release(target, records, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
-    assert not target.sizes
-
-
 SECRET = 0.123456789
 
 
@@ -434,10 +266,11 @@ SECRET = 0.123456789
         lambda X: np.array([X[0, 0], np.nan]),
         lambda X: X[0],
         lambda X: [X[0, 0], "x"],
+        lambda X: warnings.warn(f"{X[0, 0]}", stacklevel=1) or print(X[0, 0]) or np.log(-1.0),
     ],
-    ids=["raises", "not finite", "another shape", "no numbers"],
+    ids=["raises", "not finite", "another shape", "no numbers", "talks"],
 )
-def test_private_failure_says_nothing_of_the_data(fail):
+def test_private_failure_says_nothing_of_the_data(fail, capfd):
     """The target works on the oracle's records and fails on the private ones."""
     private = X.copy()
     private[0, 0] = SECRET
@@ -452,29 +285,7 @@ def test_private_failure_says_nothing_of_the_data(fail):
     assert error.__cause__ is None
     assert error.__context__ is None
     assert str(SECRET) not in "".join(traceback.format_exception(error))
-
-
-def test_success_on_public_records_is_claimed_only_where_there_were_some():
-    def fail(X):
-        raise ValueError(f"bad record {SECRET}")
-
-    with (
-        pytest.warns(UserWarning, match="raised ValueError on made-up numbers"),
-        pytest.raises(PrivateEvaluationError, match=r"Try it on public records first\.$"),
-    ):
-        release(fail, X, mechanism=LAPLACE, sensitivity=0.1)
-
-
-def test_private_warnings_are_silent(recwarn):
-    def warn(X):
-        np.log(-X.mean())
-        import warnings
-
-        warnings.warn(f"record {X[0, 0]}", RuntimeWarning, stacklevel=1)
-        return X.mean()
-
-    release(warn, X, mechanism=LAPLACE, sensitivity=0.1)
-    assert not recwarn.list
+    assert capfd.readouterr() == ("", "")
 
 
 def unit_length(records):
@@ -523,17 +334,6 @@ def test_small_numbers_are_no_rounding_errors(scale, kind):
     assert not plan.sensitivity.is_rounding
 
 
-def test_a_trial_shows_no_category_of_the_data(capfd):
-    def talkative(X):
-        print(X["kind"].cat.categories.tolist())
-        warnings.warn(str(X["kind"].cat.categories), stacklevel=1)
-        return len(X)
-
-    X = pd.DataFrame({"kind": pd.Categorical(["rare disease"] * 3)})
-    release(talkative, X, mechanism=LaplaceMechanism(1.0), sensitivity=1)
-    assert capfd.readouterr() == ("", "")
-
-
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 def test_a_saved_release_shows_no_category_of_the_data(tmp_path, kind):
     """Pandas reads them off the records, and one may be of a single person."""
@@ -552,20 +352,7 @@ def test_a_saved_release_shows_no_category_of_the_data(tmp_path, kind):
     for file in (tmp_path / "counts").iterdir():
         assert b"Xanadu" not in file.read_bytes()
     assert b"Xanadu" not in pickle.dumps(counts.simulator.schema)
-    assert load(tmp_path / "counts").value_interval(0.9).shape == (2, 2)
-
-
-def test_a_function_is_called_by_the_name_that_it_was_given():
-    given = lambda X: X.sum()  # noqa: E731 - as in a loop that names what it makes
-    given.__name__ = "count_rooms"
-    described = [as_target(each).description for each in (given, partial(partial(np.sum), axis=0))]
-    assert described == [f"{__name__}.count_rooms", "numpy.sum"]
-
-
-def test_no_budget_is_missed_by_what_is_refused(tmp_path):
-    PrivacyAccountant(tmp_path / "ledger.db", epsilon=1.0)
-    with pytest.raises(TypeError, match="returned a dict"):  # and no warning, which were an error
-        release(lambda X: {"a": 1.0}, X, mechanism=LaplaceMechanism(1.0), sensitivity=1.0)
+    assert load(tmp_path / "counts").value_interval(0.9, n_draws=99).shape == (2, 2)
 
 
 @pytest.mark.loop("mechanism", [LAPLACE, L2LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-5)])

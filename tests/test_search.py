@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, TimeSeriesSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -27,7 +27,6 @@ from skdp import (
     PrivateEvaluationError,
     PrivateSearchCV,
     PublicDataOracle,
-    RandomTaskOracle,
     SensitivitySampler,
     UniformOracle,
     load,
@@ -127,15 +126,21 @@ def test_without_privacy_it_is_a_grid_search():
 
 
 def test_it_looks_like_a_grid_search():
-    model = search().fit(X, Y)
+    model = clone(search(ridge(), random_state=0)).set_params(mechanism__method="permute-and-flip")
+    assert not hasattr(model, "best_estimator_")
+    model.fit(X, Y)
     assert model.cv_results_ == {"params": [{"estimator__alpha": a} for a in (100.0, 1.0, 0.01)]}
     assert model.cv_results_["params"][model.best_index_] == model.best_params_
     assert model.best_estimator_.alpha == model.best_params_["estimator__alpha"]
-    assert model.n_features_in_ == 2
+    assert clone(model).get_params(deep=False)["param_grid"] == ALPHAS
     assert_allclose(model.predict(X), model.best_estimator_.predict(X))
     assert model.score(X, Y) == model.best_estimator_.score(X, Y)
     assert not hasattr(model, "predict_proba")
-    assert not hasattr(search(), "best_estimator_")
+    grid = {"estimator__alpha": stats.loguniform(1e-3, 1e3)}
+    first, second = (search(grid=grid, n_iter=4, random_state=0).fit(X, Y) for _ in range(2))
+    assert first.cv_results_ == second.cv_results_
+    assert len(first.cv_results_["params"]) == 4
+    assert first.guarantee_.seeded
 
 
 def test_what_it_hands_on_promises_choice_and_fit(tmp_path):
@@ -155,14 +160,6 @@ def test_what_it_hands_on_promises_choice_and_fit(tmp_path):
     assert str(model.summary()).startswith(promised)
     assert promised in model._repr_html_()
     assert not hasattr(model, "predict_stability")
-
-
-def test_parameters_can_be_copied_and_set():
-    model = clone(search(ridge(sensitivity=sampler())))
-    model.set_params(estimator__mechanism__epsilon=3.0, mechanism__method="permute-and-flip")
-    assert model.get_params()["estimator__sensitivity__gamma"] == 0.2
-    assert model.estimator.mechanism.epsilon == 3.0
-    assert clone(model.fit(X, Y)).get_params(deep=False)["param_grid"] == ALPHAS
 
 
 @pytest.mark.slow
@@ -186,6 +183,12 @@ def test_a_classifier_and_other_estimators_in_its_place():
         model.fit(X[60:], np.array(["no", "maybe"])[y[60:]])
 
 
+@pytest.mark.filterwarnings("error")  # so that nothing is fitted
+def test_a_candidate_of_private_records_is_pointed_out():
+    with pytest.raises(PrivacyLeakWarning, match="part of the private records"):
+        search(grid={"estimator__alpha": [1.0, X[0]]}).fit(X, Y)
+
+
 SHUFFLED = KFold(2, shuffle=True)
 SEEN = []
 
@@ -206,6 +209,9 @@ def test_no_score_is_kept(leak_search):
     assert leak_search(model, secrets) == []
     model.forgotten_ = folds[3]
     assert {leak.where for leak in leak_search(model, secrets)} == {"forgotten_", "pickle"}
+    scorer = Locked()
+    assert search(scoring=scorer).fit(X, Y).scoring is scorer
+    assert scorer.seen == []
 
 
 class Locked:
@@ -217,12 +223,6 @@ class Locked:
     def __call__(self, model, X, y):
         self.seen.append(model.score(X, y))
         return self.seen[-1]
-
-
-def test_a_scorer_that_holds_a_lock_remembers_nothing():
-    scorer = Locked()
-    assert search(scoring=scorer).fit(X, Y).scoring is scorer
-    assert scorer.seen == []
 
 
 @pytest.mark.parametrize("where", ["wrapped", "candidate"])
@@ -239,49 +239,6 @@ def test_a_fitted_estimator_is_pointed_out_and_not_handed_on(where):
         assert not hasattr(model.best_params_["estimator"], "coef_")
 
 
-@pytest.mark.filterwarnings("error")  # so that nothing is fitted
-def test_a_candidate_of_private_records_is_pointed_out():
-    with pytest.raises(PrivacyLeakWarning, match="part of the private records"):
-        search(grid={"estimator__alpha": [1.0, X[0]]}).fit(X, Y)
-
-
-class Loaded(ExponentialMechanism):
-    """Shows where its randomness begins."""
-
-    def release(self, value, sensitivity, rng=None):
-        if rng is not None and hasattr(rng, "bit_generator"):
-            STARTS.append(rng.bytes(8))
-        return super().release(value, sensitivity, rng)
-
-
-STARTS = []
-
-
-def test_choice_and_fit_of_one_seed_have_noise_of_their_own():
-    STARTS.clear()
-    search(random_state=7).set_params(mechanism=Loaded(0.5)).fit(X, Y)
-    fit = np.random.default_rng(7)
-    fit.bytes(4)  # the seed of the target
-    (choice,) = STARTS
-    assert choice != fit.bytes(8)
-
-
-@pytest.mark.slow
-def test_an_estimate_of_the_scores_is_counted_for_each_choice():
-    """As is that of each fit."""
-    ledger = PrivacyAccountant(":memory:", epsilon=9.0, gamma=0.81)
-    options = {"sensitivity": sampler(seed=1, n_pairs=9), "accountant": ledger}
-    for _ in range(2):
-        search(ridge(sensitivity=sampler()), FEWER, **options).fit(X, Y)
-    assert_allclose(ledger.total().gamma, 0.8)
-    assert ledger.total().n_estimates == 3
-
-
-def test_a_promise_that_is_weak_only_together_is_pointed_out():
-    with pytest.warns(UserWarning, match="weak, together: epsilon=25"):
-        search(ridge(15.0), epsilon=10.0).fit(X, Y)
-
-
 @pytest.mark.slow
 def test_fresh_pairs_are_covered():
     """Another seed fails once in 10^9; a quarter of the sensitivity is seen."""
@@ -295,8 +252,8 @@ def test_fresh_pairs_are_covered():
 
 
 @pytest.mark.slow
-def test_both_releases_are_paid_for():
-    ledger = PrivacyAccountant(":memory:", epsilon=2.0)
+def test_both_releases_are_paid_for_and_each_counts_its_gamma():
+    ledger = PrivacyAccountant(":memory:", epsilon=4.0, gamma=0.81)
     options = {"sensitivity": sampler(seed=1, n_pairs=9), "accountant": ledger}
     model = search(ridge(sensitivity=sampler()), FEWER, **options).fit(X, Y)
     choice, fit = ledger.rows()
@@ -305,18 +262,10 @@ def test_both_releases_are_paid_for():
     assert model.budget_ == ledger.total()
     promise = model.guarantee_
     assert (promise.epsilon, promise.delta, promise.gamma) == (1.5, 0.0, ledger.total().gamma)
-    assert model.choice_.guarantee.epsilon == 0.5
-    assert model.plan_.guarantee.epsilon == 1.0
-
-
-@pytest.mark.slow
-def test_a_search_beside_a_ledger_is_pointed_out_once_and_not_if_it_is_refused(tmp_path):
-    PrivacyAccountant(tmp_path / "ledger.db", epsilon=5.0)
-    with pytest.raises(ValueError, match="NaN"):  # and no warning, which were an error
-        search().fit(np.where(X > 0.5, X, np.nan), Y)
-    with pytest.warns(UserWarning, match="charged to no budget") as record:
-        search().fit(X, Y)
-    assert [each.filename for each in record] == [__file__]
+    assert (model.choice_.guarantee.epsilon, model.plan_.guarantee.epsilon) == (0.5, 1.0)
+    model.fit(X, Y)
+    assert_allclose(ledger.total().gamma, 0.8)
+    assert ledger.total().n_estimates == 3
 
 
 def test_every_candidate_counts_in_gamma():
@@ -344,21 +293,6 @@ def test_shares_of_gamma_and_confidence_are_added_up_again(n, level):
         assert of_all(*of_each(level, None, n), n) == (level, None)
 
 
-@pytest.mark.parametrize("flaw", [{"gamma": -1}, {"gamma": True}, {"confidence": np.nan}])
-def test_a_gamma_is_refused_as_it_was_given_and_not_as_its_share(flaw):
-    bad = sampler(**({"calibration": "conditional"} | flaw))
-    with pytest.raises((TypeError, ValueError), match=f"Got {next(iter(flaw.values()))}"):
-        search(ridge(sensitivity=bad)).fit(X, Y)
-
-
-@pytest.mark.slow
-def test_an_estimate_that_was_chosen_counts_each_time():
-    ledger = PrivacyAccountant(":memory:", epsilon=9.0)
-    for _ in range(2):
-        search(ridge(sensitivity=sampler()), FEWER, accountant=ledger).fit(X, Y)
-    assert_allclose(ledger.total().gamma, 0.4)
-
-
 def test_nothing_is_looked_at_that_cannot_be_finished():
     ledger = PrivacyAccountant(":memory:", epsilon=1.4)
     SEEN.clear()
@@ -369,14 +303,6 @@ def test_nothing_is_looked_at_that_cannot_be_finished():
     assert ledger.total().epsilon == 1.4
     with pytest.raises(BudgetExceededError):  # the plan of the model pays where the search did
         fitted.plan_.execute(X, Y)
-
-
-def test_random_candidates():
-    grid = {"estimator__alpha": stats.loguniform(1e-3, 1e3)}
-    first, second = (search(grid=grid, n_iter=4, random_state=0).fit(X, Y) for _ in range(2))
-    assert first.cv_results_ == second.cv_results_
-    assert len(first.cv_results_["params"]) == 4
-    assert first.guarantee_.seeded
 
 
 def nan_score(model, X, y):
@@ -396,55 +322,51 @@ def test_a_candidate_without_a_score_fails():
         search(scoring=score_of_small_responses).fit(X, 2 * Y)
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "match"),
+COMPOSED, HINGE = make_pipeline(StandardScaler(), ridge()), LinearSVC(loss="hinge")
+
+
+def of(*estimators):
+    return {"param_grid": {"estimator": [Ridge(), *estimators]}}
+
+
+@pytest.mark.loop(
+    ("change", "error", "word"),
     [
-        ({"estimator": Ridge()}, TypeError, "must be a PrivateEstimator"),
+        ({"estimator": Ridge()}, TypeError, "PrivateEstimator"),
         ({"param_grid": {"mechanism__epsilon": [1.0]}}, ValueError, "no score depends"),
-        ({"param_grid": []}, ValueError, "at least one candidate"),
-        ({"n_iter": 0}, ValueError, "'n_iter' parameter"),
-        ({"mechanism": LaplaceMechanism(1.0)}, TypeError, "must choose"),
-        ({"scoring": ["r2", "max_error"]}, TypeError, "must be one score"),
-        ({"cv": TimeSeriesSplit()}, ValueError, "must not go by the position"),
-        ({"cv": KFold(2, shuffle=True)}, ValueError, "must split alike"),
-        ({"cv": KFold(2).split(X)}, ValueError, "must not go by the position"),
+        ({"param_grid": []}, ValueError, "at least one"),
+        ({"n_iter": 0}, ValueError, "'n_iter'"),
+        ({"mechanism": LaplaceMechanism(1.0)}, TypeError, "choose"),
+        ({"scoring": ["r2", "max_error"]}, TypeError, "one score"),
+        ({"cv": TimeSeriesSplit()}, ValueError, "position"),
+        ({"cv": KFold(2, shuffle=True)}, ValueError, "alike"),
+        ({"cv": KFold(2).split(X)}, ValueError, "position"),
         ({"scoring": "nonsense"}, ValueError, "scoring"),
-        ({"scoring": nan_score}, ValueError, "Got nan for candidate 1, .* on public records"),
-        ({"scoring": lambda *_: {"r2": 1.0}}, ValueError, "scoring must return a number"),
-        ({"scoring": lambda *_: 1 / 0}, ZeroDivisionError, "division by zero"),
-        ({"cv": 41}, ValueError, "Cannot have number of splits n_splits=41"),
-        ({"param_grid": {"estimator__alpha": [1.0, -1.0]}}, ValueError, "Got -1.0"),
-        ({"param_grid": {"estimator": [Ridge(), KernelRidge()]}}, ValueError, "KernelRidge"),
-        ({"param_grid": {"estimator": [Ridge(), ridge()]}}, TypeError, "must not hold another"),
-        (
-            {"param_grid": {"estimator": [Ridge(), make_pipeline(StandardScaler(), ridge())]}},
-            TypeError,
-            "must not hold another",
-        ),
-        (
-            {"param_grid": {"estimator": [Ridge(), GridSearchCV(Ridge(), {}, cv=SHUFFLED)]}},
-            ValueError,
-            "must split alike",
-        ),
-        (
-            {"sensitivity": svm_bound(LinearSVC(loss="hinge"), 40, 2, solver_error=0.1)},
-            ValueError,
-            "bound scores",
-        ),
+        ({"scoring": nan_score}, ValueError, "nan for candidate 1"),
+        ({"scoring": lambda *_: {"r2": 1.0}}, ValueError, "number"),
+        ({"scoring": lambda *_: 1 / 0}, ZeroDivisionError, "division"),
+        ({"cv": 41}, ValueError, "n_splits=41"),
+        ({"param_grid": {"estimator__alpha": [1.0, -1.0]}}, ValueError, "-1.0"),
+        (of(KernelRidge()), ValueError, "KernelRidge"),
+        (of(ridge()), TypeError, "another"),
+        (of(COMPOSED), TypeError, "another"),
+        (of(GridSearchCV(Ridge(), {}, cv=SHUFFLED)), ValueError, "alike"),
+        ({"sensitivity": svm_bound(HINGE, 40, 2, solver_error=0.1)}, ValueError, "scores"),
         ({"random_state": 1.5}, TypeError, "random_state"),
-        ({"accountant": "ledger.db"}, TypeError, "'accountant' parameter of PrivateSearchCV"),
-        ({"sensitivity": SensitivitySampler(PublicDataOracle(X))}, ValueError, "holds the private"),
+        ({"accountant": "ledger.db"}, TypeError, "'accountant'"),
+        ({"estimator__sensitivity": sampler(gamma=-1)}, ValueError, "Got -1"),
+        ({"sensitivity": SensitivitySampler(PublicDataOracle(X))}, ValueError, "private"),
         (
             {"estimator__sensitivity": 1.0, "estimator__prior": PublicDataOracle(X, Y)},
             ValueError,
-            "holds the private",
+            "private",
         ),
     ],
 )
-def test_what_cannot_be_searched_is_refused_before_it_is_paid_for(change, error, match):
+def test_what_cannot_be_searched_is_refused_before_it_is_paid_for(change, error, word):
     ledger = PrivacyAccountant(":memory:", epsilon=9.0)
     for estimator in (ridge(), ridge(sensitivity=sampler())):
-        with pytest.raises(error, match=match), ledger.as_default():
+        with pytest.raises(error, match=word), ledger.as_default():
             search(estimator).set_params(**change).fit(X, Y)
         assert ledger.rows() == []
     with pytest.raises(TypeError, match="takes no sample_weight"):
@@ -489,26 +411,6 @@ def test_a_public_search_scores_on_the_records_that_it_is_given():
         for each in (None, other)
     )
     assert (near > far + 10).all()
-
-
-@pytest.mark.slow
-def test_a_public_search_scores_on_the_rule_that_was_learned():
-    """Each dataset has a rule of its own: on records of another one any model is as good."""
-    oracle = RandomTaskOracle(X, classes=[0, 1])
-    model = PrivateEstimator(
-        LogisticRegression(),
-        mechanism=LaplaceMechanism(math.inf),
-        sensitivity=SensitivitySampler(oracle, gamma=0.2),
-    )
-    grid = {"estimator__C": [1e-9, 1.0]}
-    best, results = public_search(model, grid, 200, n_datasets=5, random_state=0)
-    assert best.estimator.C == 1.0
-    assert results["mean_test_score"][1] > 0.75
-
-
-def test_a_public_search_takes_no_candidate_without_a_score():
-    with pytest.raises(ValueError, match="Got nan for candidate 1"):
-        public_search(noisy(1.0), ALPHAS, 40, scoring=nan_score, n_datasets=1, random_state=0)
 
 
 @pytest.mark.parametrize(

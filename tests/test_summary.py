@@ -13,12 +13,10 @@ from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesClassifier, StackingClassifier, VotingClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPRegressor
@@ -28,7 +26,6 @@ from sklearn.preprocessing import (
     MinMaxScaler,
     StandardScaler,
 )
-from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
 from skdp import (
@@ -49,7 +46,6 @@ from skdp import (
     release,
 )
 from skdp.accounting import PrivacyAccountant
-from skdp.estimators.labels import labels_of
 
 pd = pytest.importorskip("pandas", reason="needs the 'dataframe' extra")
 
@@ -87,37 +83,39 @@ def test_each_released_number_stands_beside_its_standard_error(model):
 @pytest.mark.slow
 def test_a_number_that_was_not_learned_is_said_to_be_the_oracles():
     model = private(RidgeClassifier(), epsilon=0.02)
-    with pytest.warns(UserWarning, match=r"fewer released numbers would tell more\."):
+    with pytest.warns(UserWarning, match="fewer released numbers"):
         model.fit(*PRIVATE)
     assert set(model.summary().notes) == {"indistinguishable from the oracle"}
+    assert "shift" in model.summary().remark
     loose = private(LogisticRegression(solver="newton-cholesky"), epsilon=0.02)
-    for tol, said in (
-        (1e-4, r"more; and so .* 1e-08, .* LogisticRegression\(tol=0\.0001\)"),
-        (1e-8, "more\\."),
-    ):
-        loose.set_params(estimator__tol=tol)
-        with pytest.warns(UserWarning, match=f"released numbers would tell {said}"):
-            loose.fit(*PRIVATE)
-    far = private(RidgeClassifier(), epsilon=1e6).fit(*PRIVATE).summary()
-    assert "indistinguishable from the oracle" not in far.notes
+    with pytest.warns(UserWarning, match=r"1e-08.*tol=0\.0001"):
+        loose.fit(*PRIVATE)
+    plain = private(RidgeClassifier(), epsilon=0.02, decode=False).fit(*PRIVATE).summary()
+    near = np.abs(plain.values) < 2 * plain.errors
+    assert near.any()
+    assert [note == "may be 0" for note in plain.notes] == near.tolist()
+    assert "shift" not in plain.remark
 
 
-def test_what_is_more_the_oracles_than_the_records_is_said_to_be_mostly_its():
+def test_notes_and_ratios_say_what_is_known_of_a_number():
     """Of a decoded number `learned` is the weight of the records beside that of the prior."""
-    summary = ReleaseSummary(
-        promise="",
-        names=list("abcd"),
-        values=np.array([9.0, 9.0, 1.0, 9.0]),
-        errors=np.ones(4),
-        learned=np.array([0.09, 0.49, 0.49, 0.51]),
-        repaired=np.array([np.nan, np.nan, 2.0, np.nan]),
-    )
-    assert summary.notes == [
-        "indistinguishable from the oracle",
-        "mostly the oracle's",
-        "mostly the oracle's; may be 0; 2 in the model",
-        "",
-    ]
+    mostly, oracle = "mostly the oracle's", "indistinguishable from the oracle"
+    for value, learned, inside, note, written in (
+        (9.0, 0.09, np.nan, oracle, "9"),
+        (9.0, 0.49, np.nan, mostly, "9"),
+        (1.0, 0.49, 2.0, f"{mostly}; may be 0; 2 in the model", "1"),
+        (9.0, 0.51, np.nan, "", "9"),
+        (1.9999, 1.0, np.nan, "may be 0", "1.9"),  # not 2, which is told from 0
+        (2.0, 1.0, np.nan, "", "2"),
+        (2.04, 1.0, np.nan, "", "2"),
+        (156.0, 1.0, np.nan, "", "156"),
+        (1.25e4, 1.0, np.nan, "", "1.2e+04"),
+        (99.6, 1.0, np.nan, "", "100"),
+    ):
+        numbers = (np.array([each]) for each in (value, 1.0, learned, inside))
+        summary = ReleaseSummary("", ["a"], *numbers)
+        assert summary.notes == [note]
+        assert str(summary).splitlines()[2].split()[3] == written
 
 
 def test_numbers_that_public_records_of_other_people_decide_are_marked(tmp_path):
@@ -135,15 +133,6 @@ def test_numbers_that_public_records_of_other_people_decide_are_marked(tmp_path)
             assert ("`shift=1` allows for that" in summary.remark) == (shift < 1)
     assert marked[0.2] > 0.7
     assert marked[1.0] < 0.3
-
-
-@pytest.mark.slow
-def test_without_a_prior_a_number_in_its_noise_is_said_to_be_so():
-    model = private(RidgeClassifier(), epsilon=0.02, decode=False).fit(*PRIVATE)
-    summary = model.summary()
-    near = np.abs(summary.values) < 2 * summary.errors
-    assert near.any()
-    assert [note == "may be 0" for note in summary.notes] == near.tolist()
 
 
 def test_text_and_html_hold_the_same_rows(model):
@@ -167,51 +156,27 @@ def test_a_plan_that_is_executed_names_the_columns_too(model, tmp_path):
     assert "  0, sepal length (cm) " in (tmp_path / "README.md").read_text()
 
 
-@pytest.mark.parametrize("classifier", [RidgeClassifier(), LinearSVC()])
-def test_of_two_classes_it_is_said_for_which_one_coefficients_speak(classifier, tmp_path):
-    two = [(X, np.where(y == 0, "paid", "default")) for X, y in (PUBLIC, PRIVATE)]
-    pipeline = make_pipeline(StandardScaler(), classifier)
-    model = private(pipeline, PublicDataOracle(*two[0])).fit(*two[1])
-    released = model.estimator_[-1]
-    assert released.predict(100 * np.atleast_2d(released.coef_)) == "paid"
-    model.save(tmp_path)
-    summary = load(tmp_path).summary()
-    for text in (str(summary), summary._repr_html_(), (tmp_path / "README.md").read_text()):
-        assert "coef_, above 0 speaks for class paid, below 0 for default." in text
-
-
-@pytest.mark.parametrize("labels", [[1, 2], ["a", "b"], [2, -1], [True, False]])
-@pytest.mark.parametrize("ensemble", [VotingClassifier, StackingClassifier])
-def test_members_are_given_numbers_of_classes_but_named_after_them(ensemble, labels):
+@pytest.mark.parametrize(
+    ("ensemble", "labels"),
+    [
+        (VotingClassifier, [1, 2]),
+        (partial(StackingClassifier, cv=2), ["a", "b"]),
+        (None, [True, False]),
+    ],
+)
+def test_of_two_classes_it_is_said_for_which_one_coefficients_speak(ensemble, labels):
+    """Members of an ensemble are given numbers of classes, but named after them."""
     low, high = sorted(labels)
-    whole = ensemble([("line", RidgeClassifier())])
+    whole = ensemble([("line", RidgeClassifier())]) if ensemble else RidgeClassifier()
     two = [(X, np.where(y == 0, *labels)) for X, y in (PUBLIC, PRIVATE)]
     model = private(whole, PublicDataOracle(*two[0]), decode=False, epsilon=1e6).fit(*two[1])
-    remark = f"In line__coef_, above 0 speaks for class {high}, below 0 for {low}."
-    assert model.summary().remark == remark
-    toward = 100 * np.atleast_2d(model.estimator_.named_estimators_["line"].coef_)
+    said = f"coef_, above 0 speaks for class {high}, below 0 for {low}."
+    assert said in model.summary().remark
+    member = model.estimator_.named_estimators_["line"] if ensemble else model.estimator_
+    toward = 100 * np.atleast_2d(member.coef_)
     assert model.predict(pd.DataFrame(toward, columns=two[0][0].columns)) == high
-
-
-def test_a_bit_of_a_code_names_no_class():
-    """As bit 1 may stand for the first class."""
-    bits = OutputCodeClassifier(GaussianNB(), code_size=1.5, random_state=5)
-    X, y = PRIVATE
-    fitted = make_pipeline(bits).fit(X[y < 2], np.where(y[y < 2], "b", "a"))
-    means = {"outputcodeclassifier__estimators_[1]__theta_": np.zeros((2, X.shape[1]))}
-    assert labels_of(fitted, means) == {next(iter(means)): (None, list(X.columns))}
-
-
-def test_of_more_classes_or_of_none_nothing_is_said_of_signs():
-    models = [
-        private(RidgeClassifier()),
-        private(OneVsRestClassifier(RidgeClassifier())),
-        private(Ridge()),
-    ]
-    for model in models:
-        summary = model.fit(*PRIVATE).summary()
-        assert any("coef_[" in name for name in summary.names)
-        assert "speaks" not in summary.remark
+    of_three = private(RidgeClassifier()).fit(*PRIVATE).summary()
+    assert "speaks" not in of_three.remark
 
 
 @pytest.mark.slow
@@ -255,48 +220,8 @@ def test_a_summary_says_what_becomes_of_the_values_of_a_density(of_noise, tmp_pa
     assert names[10] == "value[0]"
 
 
-def test_large_ratios_are_written_as_numbers():
-    values = np.array([156.0, 1.25e4, 99.6, 12.4, 0.123])
-    summary = ReleaseSummary("", list("abcde"), values, np.ones(5), np.ones(5))
-    written = [line.split()[3] for line in str(summary).splitlines()[2:]]
-    assert written == ["156", "1.2e+04", "100", "12", "0.12"]
-
-
-def test_a_ratio_that_is_not_told_from_0_is_not_written_as_one_that_is():
-    ratios = np.array([1.9999, 1.96, 1.91, 1.84, 2.0, 2.04])
-    lines = str(ReleaseSummary("", list("abcdef"), ratios, np.ones(6), np.ones(6))).splitlines()[2:]
-    assert [line.split()[3] for line in lines] == ["1.9", "1.9", "1.9", "1.8", "2", "2"]
-    assert ["may be 0" in line for line in lines] == [True] * 4 + [False] * 2
-
-
-def test_numbers_that_were_decoded_together_are_said_to_err_together():
-    for decode in (True, False):
-        model = private(RidgeClassifier(), decode=decode).fit(*PRIVATE)
-        assert ("err together" in model.summary().remark) == decode
-        assert ("the `shift` of the mechanism" in model.summary().remark) == decode
-
-
 def release_of(function, X, **others):
     return release(function, X, mechanism=LaplaceMechanism(1.0), sensitivity=0.1, **others)
-
-
-def test_numbers_of_a_function_are_called_as_its_user_says(tmp_path):
-    X, names = np.ones((20, 2)), ["age", "income"]
-
-    def means(X):
-        return X.mean(axis=0)
-
-    assert release_of(means, X).summary().names == ["value[0]", "value[1]"]
-    released = release_of(means, X, names=names)
-    rows = ["value[age]", "value[income]"]
-    assert ReleaseDisplay.from_estimator(released).names == rows
-    released.save(tmp_path)
-    assert load(tmp_path).summary().names == rows
-    card = (tmp_path / "README.md").read_text()
-    assert card.startswith(f"# {__name__}.means, released privately")
-    assert "\nvalue\n  age " in card
-    assert "oracle" not in card.split("## How it came about")[0]
-    assert "model" not in card
 
 
 def table_of(X):
@@ -305,6 +230,12 @@ def table_of(X):
 
 def column_means(X):
     return X.mean(axis=0)
+
+
+ON_BOX = BernsteinTarget(
+    lambda X, points: np.hstack([points.sum(axis=1, keepdims=True)] * 2),
+    BernsteinTransformer(degree=1, feature_range=((0, 1), (10, 20))),
+)
 
 
 LEVELS = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")])
@@ -321,6 +252,7 @@ NAMED = [
     *((table_of, [kind(s) for s in SIDES], CORNERS) for kind in (list, np.array, pd.Index)),
     (table_of, tuple(map(pd.Series, SIDES)), CORNERS),
     (lambda X: np.ones((1, 2)), [["all"], SIDES[1]], ["all, left", "all, right"]),
+    (ON_BOX, None, [f"{at}, {i}" for at in ("0, 10", "0, 20", "1, 10", "1, 20") for i in (0, 1)]),
 ]
 
 
@@ -331,28 +263,25 @@ def test_names_are_of_the_last_axis_or_one_by_one_or_of_both_sides(function, nam
 
 
 @pytest.mark.parametrize(
-    ("function", "names", "message"),
+    ("function", "names", "word"),
     [
-        (column_means, ["age"], r"name the 2 numbers of the value\. Got 1 names"),
-        (column_means, "ab", r"must list .* Got a str"),
-        (column_means, {"a", "b"}, r"must list .*, in order\. Got a set"),
-        (column_means, [["age"], "income"], "Got 1 lists among 2 entries"),
-        (table_of, list("abc"), r"the 4 numbers of the value, or the 2 along its last"),
-        (lambda X: np.ones((3, 2)), SIDES, r"rows and the columns .* Got 2 and 2 names"),
-        (lambda X: np.ones(4), SIDES, r"rows and the columns .* Got 2 and 2 names"),
+        (column_means, ["age"], "Got 1 names"),
+        (column_means, "ab", "str"),
+        (column_means, {"a", "b"}, "set"),
+        (column_means, [["age"], "income"], "lists"),
+        (table_of, list("abc"), "4 numbers"),
+        (lambda X: np.ones((3, 2)), SIDES, "2 and 2 names"),
+        (lambda X: np.ones(4), SIDES, "2 and 2 names"),
     ],
 )
-def test_other_names_are_refused_before_anything_is_paid(function, names, message, tmp_path):
-    accountant = PrivacyAccountant(tmp_path / "budget.json", epsilon=1.0)
-    with pytest.raises(ValueError, match=message):
+def test_other_names_are_refused_before_anything_is_paid(function, names, word):
+    accountant = PrivacyAccountant(":memory:", epsilon=1.0)
+    with pytest.raises(ValueError, match=word):
         release_of(function, np.ones((20, 2)), names=names, accountant=accountant)
-    assert accountant.total().n_releases == 0
-
-
-def test_a_choice_has_no_numbers_to_name():
-    choose = {"mechanism": ExponentialMechanism(1.0), "sensitivity": 1}
-    with pytest.raises(ValueError, match="ExponentialMechanism releases none"):
+    choose = {"mechanism": ExponentialMechanism(1.0), "sensitivity": 1, "accountant": accountant}
+    with pytest.raises(ValueError, match="releases none"):
         release(lambda X: [X.sum(), -X.sum()], np.ones((20, 1)), names=["up", "down"], **choose)
+    assert accountant.total().n_releases == 0
 
 
 def test_names_that_are_put_into_a_plan_are_read_in_the_same_way():
@@ -373,17 +302,15 @@ def lattice(*box, degree=1):
     return BernsteinTransformer(degree=degree, feature_range=box)
 
 
-def sums(X, points):
-    return np.hstack([points.sum(axis=1, keepdims=True)] * 2)
-
-
 LINE, LETTERS = np.linspace(0, 1, 90)[:, None], np.repeat(["a", "b", "c"], 30)
 AGES, NUMBERS = pd.DataFrame(LINE, columns=["age"]), UniformOracle([(0, 1)], y_bounds=(0, 1))
 NETWORK = MLPRegressor(hidden_layer_sizes=2, max_iter=3, random_state=0)
 STUMPS = ExtraTreesClassifier(n_estimators=2, max_depth=1, random_state=0)
 LEAVES = [f"tree {tree}, leaf {leaf}" for tree in (0, 1) for leaf in (1, 2)]
+PRIORS = [f"class_prior_[{label}]" for label in "abc"]
 CALLED = [  # an estimator, what is released of it, the records, and the first names
     (Ridge(), "auto", (LINE, LINE[:, 0]), ["coef_[0]", "intercept_"]),
+    (GaussianNB(), "auto", (AGES, LETTERS), [*PRIORS, "theta_[a, age]"]),
     (NETWORK, ["coefs_"], (LINE, LINE[:, 0]), ["coefs_[0][0]", "coefs_[0][1]", "coefs_[1][0, 0]"]),
     (KernelDensity(), lattice(0, 1, degree=2), (LINE,), [f"value[{x}]" for x in ("0", "0.5", "1")]),
     (
@@ -408,42 +335,16 @@ def test_numbers_are_called_by_column_class_point_or_leaf(estimator, what, data,
     assert names[: len(expected)] == expected
 
 
-def test_a_number_of_a_class_is_not_called_by_a_column():
-    X, y = PRIVATE[0].iloc[:, :3], np.array(["x", "y", "z"])[PRIVATE[1]]  # as many columns
-    model = private(GaussianNB()).set_params(sensitivity=0.01, classes=["x", "y", "z"])
-    names = model.fit(X, y).summary().names
-    assert names[:3] == ["class_prior_[x]", "class_prior_[y]", "class_prior_[z]"]
-    assert names[3] == "theta_[x, sepal length (cm)]"
-
-
-def test_numbers_of_a_function_on_a_box_are_called_by_their_place():
-    target = BernsteinTarget(sums, lattice((0, 1), (10, 20)))
-    corners = ["0, 10", "0, 20", "1, 10", "1, 20"]
-    names = release_of(target, np.ones((20, 2))).summary().names
-    assert names == [f"value[{at}, {i}]" for at in corners for i in (0, 1)]
-
-
-def test_places_that_differ_have_names_that_differ():
-    lattice = BernsteinTransformer(degree=20, feature_range=(1_700_000_000, 1_700_086_400))
-    target = BernsteinTarget(lambda X, points: np.ones(len(points)), lattice)
-    names = release_of(target, np.ones((20, 1))).summary().names
-    assert len(set(names)) == 21
-    assert float(names[1][6:-1]) == pytest.approx(1_700_000_000 + 86_400 / 20, abs=100)
-
-
 @pytest.mark.parametrize("how", ["known", "sampled"])
 def test_a_density_behind_steps_is_that_of_the_columns_as_they_are(how):
     """Frozen steps, and those that learn from the records, scale and turn the columns."""
     names, box = ["age", "debt"], np.array([(30.0, 70.0), (-300.0, 400.0)])
-    X = np.random.default_rng(0).normal(50, [5, 80], size=(300, 2))
-    X = pd.DataFrame(X, columns=names)
+    X = pd.DataFrame(np.random.default_rng(0).normal(50, [5, 80], size=(300, 2)), columns=names)
     corners = pd.DataFrame(box.T, columns=names)
-    oracle = UniformOracle(dict(zip(names, map(tuple, box), strict=True)))
-    sampler = SensitivitySampler(oracle, gamma=0.2, n_pairs=9, random_state=0)
-    steps, sensitivity = {
-        "known": ([FrozenEstimator(MinMaxScaler().fit(corners))], "known"),
-        "sampled": ([StandardScaler(), PCA()], sampler),
-    }[how]
+    steps, sensitivity = [FrozenEstimator(MinMaxScaler().fit(corners))], "known"
+    if how == "sampled":
+        oracle = UniformOracle(dict(zip(names, map(tuple, box), strict=True)))
+        steps, sensitivity = [StandardScaler(), PCA()], private(Ridge(), oracle).sensitivity
     model = PrivateEstimator(
         make_pipeline(*steps, KernelDensity(bandwidth=0.5)),
         mechanism=LaplaceMechanism(20.0, basis="identity"),
@@ -454,25 +355,12 @@ def test_a_density_behind_steps_is_that_of_the_columns_as_they_are(how):
     exact, summary = clone(model.estimator).fit(X), model.summary()
     axes = [np.linspace(*side, 5) for side in box]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
-    unit = pd.DataFrame([[30, -300], [31, -300], [30, -299]], columns=names)
-    seen = exact[:-1].transform(unit)
+    seen = exact[:-1].transform(pd.DataFrame([[30, -300], [31, -300], [30, -299]], columns=names))
     stretched = abs(np.linalg.det(seen[1:] - seen[0]))
     density = stretched * np.exp(exact.score_samples(pd.DataFrame(points, columns=names)))
     assert np.all(np.abs(summary.values - density) < 8 * summary.errors)
     assert summary.errors.max() < 0.3 * density.max()
     assert summary.names[1] == "value[age=30, debt=-125]"
-    planned = str(model.plan_).rpartition("standard error of the noise: ")[2]
-    assert summary.errors.max() == pytest.approx(float(planned), rel=0.05)
-
-
-def test_a_density_behind_steps_that_bend_is_in_their_units():
-    X = np.random.default_rng(0).uniform(0, 4, size=(400, 1))
-    bent = make_pipeline(FunctionTransformer(np.sqrt), KernelDensity(bandwidth=0.3))
-    lattice = BernsteinTransformer(degree=3, feature_range=(0, 4))
-    summary = private(bent, UniformOracle([(0, 4)]), lattice, epsilon=20.0).fit(X).summary()
-    exact = np.exp(bent.fit(X).score_samples(np.linspace(0, 4, 4)[:, None]))
-    assert np.all(np.abs(summary.values - exact) < 8 * summary.errors)
-    assert summary.errors.max() < 0.03 * exact.max()
 
 
 @pytest.mark.parametrize(
@@ -536,39 +424,11 @@ def test_a_number_that_no_public_fit_varies_says_so(tmp_path):
     assert "the room for private records" not in card
 
 
-def test_what_no_public_fit_varies_is_not_read_beside_what_it_goes_with():
-    """With gaps in all columns the metric mixes what they are filled with."""
-    rng = np.random.default_rng(0)
-
-    def visits(n_samples, rng):
-        X = np.column_stack([rng.poisson(1.1, size=n_samples), rng.normal(size=(n_samples, 2))])
-        y = rng.random(n_samples) < 1 / (1 + np.exp((1 - X[:, 0]) / 2 - X[:, 1]))
-        return np.where(rng.random(X.shape) < 0.1, np.nan, X), y
-
-    model = PrivateEstimator(
-        make_pipeline(SimpleImputer(strategy="median"), StandardScaler(), LogisticRegression()),
-        mechanism=LaplaceMechanism(3.0),
-        sensitivity=SensitivitySampler(visits, gamma=0.2, random_state=0),
-        random_state=0,
-    )
-    X, y = visits(2000, rng)
-    X[:, 0] += rng.poisson(1.0, size=2000)  # a median of 2
-    where = "simpleimputer__statistics_"
-    assert re.search(rf"{where}: .*; the same in all public fits \[0\]", str(model.plan(2000)))
-    summary = model.fit(X, y).summary()
-    assert summary.notes[0] == "the same in all public fits"
-    assert summary.values[0] == 1
-    assert re.search(r"^  0 +1 +the same in all public fits$", str(summary), re.M)
-    assert "public fits" not in summary.notes[1]
-
-
 @pytest.mark.parametrize("basis", [None, "diagonal"])
 @pytest.mark.parametrize(
     ("estimator", "units"),
     [
-        (Ridge(), 1.0),
         (Ridge(), 1e-7),  # the other columns'
-        (make_pipeline(StandardScaler(), LogisticRegression()), 1.0),
         (make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()), 1e6),
     ],
 )
@@ -581,12 +441,8 @@ def test_what_public_fits_vary_by_rounding_is_not_read_to_its_last_digit(estimat
 
     X, y = records(600, np.random.default_rng(0))
     X[:100, 2], y[:100] = 0.2, 1
-    model = PrivateEstimator(
-        estimator,
-        mechanism=LaplaceMechanism(1.0) if basis is None else LaplaceMechanism(1.0, basis=basis),
-        sensitivity=SensitivitySampler(records, gamma=0.2, random_state=0),
-        random_state=0,
-    )
+    noise = LaplaceMechanism(1.0) if basis is None else LaplaceMechanism(1.0, basis=basis)
+    model = private(estimator, records).set_params(mechanism=noise, sensitivity__n_pairs=None)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "What was released contradicts")  # other numbers do
         summary = model.fit(X, y).summary()
@@ -598,13 +454,6 @@ def test_what_public_fits_vary_by_rounding_is_not_read_to_its_last_digit(estimat
         assert np.isnan(model.value_interval(level=0.8, n_draws=19)[place]).all()
     else:  # noise as of a number of which nothing is known
         assert summary.errors[place] > 1e-9
-
-
-@pytest.mark.parametrize("method", ["summary", "save"])
-def test_nothing_is_said_before_fit(method, tmp_path):
-    arguments = [tmp_path] if method == "save" else []
-    with pytest.raises(NotFittedError):
-        getattr(private(Ridge()), method)(*arguments)
 
 
 def within(function):
@@ -643,37 +492,26 @@ class Held(BaseEstimator):
         ({"logs__func": within(release_of)}, "columns__logs__func"),
         ({"logs__func": partial(within(release_of))}, "columns__logs__func"),
         ({"logs": local_scaler()}, "Error"),
-        ({"logs": Held()}, "a RecursionError"),
+        ({"logs": Held()}, "RecursionError"),
         ({"logs__kw_args": {"where": type(release_of)}}, "columns__logs__kw_args"),
-        ({"logs__func": lambda X: np.log1p(X)}, "columns__logs__func"),
         ({"logs__kw_args": {"where": lambda: True}}, "columns__logs__kw_args"),
         ({"transformers": [("logs", FunctionTransformer(), lambda X: [0])]}, "Error"),
         ({"logs": FrozenEstimator(FunctionTransformer(lambda X: X))}, "Error"),
     ],
-    ids=["wrapped", "partial", "class", "error", "type", "function", "within", "columns", "frozen"],
+    ids=["wrapped", "partial", "class", "error", "type", "within", "columns", "frozen"],
 )
 @pytest.mark.filterwarnings("error:What is released of this")
-def test_what_cannot_be_saved_is_said_before_it_is_paid_for(tmp_path, settings, named):
+def test_what_cannot_be_saved_is_said_before_it_is_paid_for(settings, named):
     """By a plan, a fit and a search, with its name; a warning that is raised ends these."""
     columns = ColumnTransformer([("logs", FunctionTransformer(np.log1p), [0])])
-    accountant = PrivacyAccountant(tmp_path / "ledger", epsilon=3.0)
-    model = PrivateEstimator(
-        Pipeline([("columns", columns.set_params(**settings)), ("ridge", Ridge())]),
-        mechanism=LaplaceMechanism(1.0),
-        sensitivity=SensitivitySampler(UniformOracle([(1, 5)], y_bounds=(0, 1)), random_state=0),
-        accountant=accountant,
-    )
+    accountant = PrivacyAccountant(":memory:", epsilon=3.0)
+    pipeline = Pipeline([("columns", columns.set_params(**settings)), ("ridge", Ridge())])
+    model = private(pipeline, UniformOracle([(1, 5)], y_bounds=(0, 1)))
+    model.set_params(accountant=accountant)
     chooses = {"mechanism": ExponentialMechanism(1.0), "sensitivity": model.sensitivity}
     search = PrivateSearchCV(model, {"estimator__ridge__alpha": [1, 2]}, **chooses)
     X = np.random.default_rng(0).uniform(1, 5, (60, 1))
     for call in (model.fit, search.fit, lambda X, y: model.plan(60)):
-        with pytest.raises(UserWarning, match=rf"cannot be saved, because of .*{named}.* before"):
+        with pytest.raises(UserWarning, match=rf"cannot be saved.*{named}"):
             call(X, X[:, 0])
     assert accountant.total().n_releases == 0
-
-
-def test_the_promise_stands_above_the_diagram(model):
-    html = model._repr_html_()
-    assert html.index("random differential privacy") < html.index("sk-")
-    assert model._release._repr_html_().startswith(html[: html.index("</p>")])
-    assert repr(model._release).startswith("Release of Pipeline: (epsilon=2")

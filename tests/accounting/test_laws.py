@@ -93,7 +93,7 @@ def test_several_outputs_are_never_worse_than_one():
 
 
 def test_two_sided_probability_of_several_outputs():
-    """A search for a counterexample among 2,000 random distances, without simulation.
+    """A search for a counterexample among 500 random distances, without simulation.
 
     On a lattice with step w the loss is ``s - 2 sum_i Y_i``, Y_i noise cut to [0, v_i], so its law
     is a convolution. Noise that is 5 % smaller than it claims is found at once.
@@ -113,7 +113,7 @@ def test_two_sided_probability_of_several_outputs():
         inside = [law[total - low + 1] - law[low] for law in (several, one)]
         return (inside[0] - inside[1]).min()
 
-    for _ in range(2000):
+    for _ in range(500):
         total = int(rng.integers(10, 200))
         ratio = math.exp(-math.exp(rng.uniform(-1.5, 3.2)) / total)
         shares = rng.dirichlet(np.full(rng.integers(2, 9), rng.choice([0.1, 1.0, 100.0])))
@@ -157,88 +157,6 @@ def test_inverses(law, delta, probability):
     level = law.quantile(probability)
     assert law.cdf(level) >= probability - 1e-12
     assert law.cdf(level - 1e-7) < probability
-
-
-@pytest.mark.loop("law", ALL)
-def test_ends(law):
-    assert law.epsilon(0.0) == law.bound == law.quantile(1.0)
-    assert law.epsilon(0.9999) == 0
-    assert law.two_sided(-0.1) == 0
-    assert law.delta(-50.0) == pytest.approx(1.0)
-    levels = np.linspace(-7, 7, 29).reshape(29, 1)
-    for method in (law.cdf, law.two_sided, law.delta):
-        assert method(levels).shape == (29, 1)
-        assert isinstance(method(0.5), float)
-    assert (np.diff(law.cdf(levels)[:, 0]) >= 0).all()
-    assert (np.diff(law.delta(levels)[:, 0]) <= 0).all()
-
-
-def test_pure_loss_bounds_every_mechanism():
-    """20,000 random pairs of laws on four outcomes; the bounds are attained by two outcomes."""
-    rng = np.random.default_rng(5)
-    laws = rng.dirichlet(np.full(4, 0.4), size=(2, 20_000)) + 1e-6
-    p, q = laws / laws.sum(axis=2, keepdims=True)
-    loss = np.log(p / q)
-    epsilon0 = np.abs(loss).max(axis=1)
-    for share in (0.0, 0.3, 0.7, 0.95):
-        level = share * epsilon0
-        below = (p * (loss <= level[:, None])).sum(axis=1)
-        delta = (p * np.maximum(-np.expm1(level[:, None] - loss), 0)).sum(axis=1)
-        pairs = zip(epsilon0[::20], level[::20], strict=True)
-        bounds = [(PureLoss(e).cdf(x), PureLoss(e).delta(x)) for e, x in pairs]
-        least, most = np.transpose(bounds)
-        assert (below[::20] >= least - 1e-12).all()
-        assert (delta[::20] <= most + 1e-12).all()
-        # A bound that is 5 % stronger does not hold.
-        if share:
-            e, x = 1.0, share + 1e-9
-            high = -math.expm1(-e) / (1 - math.exp(-x - e))  # loss x with this probability
-            assert high * math.exp(-x) + (1 - high) * math.exp(e) == pytest.approx(1.0)
-            assert 1 - high < 1.05 * PureLoss(e).cdf(share)
-    response = PureLoss(1.0).delta(0.4)
-    truth = math.e / (1 + math.e)
-    assert response == pytest.approx(truth - math.exp(0.4) * (1 - truth))
-
-
-def test_lattice_noise_has_nearly_this_law():
-    # Two-sided geometric noise with P(z) ~ exp(-w abs(z)) on a pair m steps apart.
-    w, m = 0.05, 30
-    z = np.arange(-2000, 2001)
-    mass = np.exp(-w * np.abs(z)) * (1 - math.exp(-w)) / (1 + math.exp(-w))
-    loss, law = w * (np.abs(z - m) - np.abs(z)), LaplaceLoss(w * m)
-    for epsilon in np.linspace(0, w * m, 61)[:-1]:
-        delta = (mass * np.maximum(-np.expm1(epsilon - loss), 0)).sum()
-        assert -1e-12 <= delta - law.delta(epsilon) <= w**2 / 8
-        assert abs(mass[loss <= epsilon + 1e-9].sum() / law.cdf(epsilon) - 1) <= w
-
-
-@pytest.mark.parametrize("law", [LaplaceLoss, GaussianLoss, PureLoss])
-def test_parameters_outside_their_range(law):
-    for wrong in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(ValueError, match=rf"of {law.__name__} must be in \(0, (inf|1e\+150)\)"):
-            law(wrong)
-    for wrong in ("1", True, None):
-        with pytest.raises(TypeError, match=f"of {law.__name__} must be a real number"):
-            law(wrong)
-    with pytest.raises(ValueError, match=r"'delta' parameter of epsilon must be in \[0, 1\)"):
-        law(1.0).epsilon(1.0)
-    with pytest.raises(ValueError, match=r"of quantile must be in \(0, 1\]"):
-        law(1.0).quantile(0.0)
-
-
-def test_large_levels_do_not_overflow():
-    for law in (LaplaceLoss(2000.0), PureLoss(2000.0), GaussianLoss(60.0)):
-        assert 0 <= law.cdf(1.0) <= 1
-        assert 0 <= law.two_sided(1.0) <= law.cdf(1.0)
-        assert law.delta(1.0) == pytest.approx(1.0)
-        assert 0 < law.epsilon(1e-5) <= law.bound
-
-
-def test_beyond_the_largest_loss_and_below_the_smallest_nothing_is_left():
-    for law in ALL:
-        for largest in (2 * law.bound if math.isfinite(law.bound) else 100.0, math.inf):
-            assert (law.cdf(largest), law.two_sided(largest)) == (1.0, 1.0), law
-            assert (law.cdf(-largest), law.delta(largest)) == (0.0, 0.0), law
 
 
 def test_a_sum_on_a_grid_reaches_as_far_as_its_parts():

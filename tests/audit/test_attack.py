@@ -79,31 +79,17 @@ def test_containers_that_are_no_arrays_are_searched_record_by_record():
     assert str(found) == "largest norm found 7.6 in 150 pairs"
 
 
-def test_seeds_repeat_the_search():
-    runs = [find_large_sensitivity(mean, BOX, 5, 60, random_state=3) for _ in range(2)]
-    assert np.array_equal(runs[0].history, runs[1].history)
-
-
 def test_pairs_without_a_value_are_passed_over():
     def fragile(X):
         if X[0, 0] < 0.5:
             raise ValueError("no")
         return np.nan if X[0, 1] < 0.2 else X.mean()
 
-    found = find_large_sensitivity(fragile, BOX, 5, 200, random_state=0)
-    assert 0 < found.n_failures < 200
+    found = find_large_sensitivity(fragile, BOX, 5, 100, random_state=0)
+    assert 0 < found.n_failures < 100
     assert np.isfinite(found.norm)
-
-
-def test_a_target_that_always_fails_is_refused():
-    def broken(X):
-        raise RuntimeError
-
-    with pytest.raises(ValueError, match="failed on all of 20 pairs"):
-        find_large_sensitivity(broken, BOX, 5, 20, random_state=0)
-
-
-@pytest.mark.parametrize("name", ["n_samples", "n_iter"])
-def test_sizes_below_one_are_refused(name):
-    with pytest.raises(ValueError, match=f"'{name}' .* at least 1. Got 0"):
-        find_large_sensitivity(mean, BOX, **({"n_samples": 5, "n_iter": 5} | {name: 0}))
+    again = find_large_sensitivity(fragile, BOX, 5, 100, random_state=0)
+    assert np.array_equal(again.history, found.history)
+    for call, word in (((lambda X: 1 / 0, BOX, 5, 20), "all of 20"), ((mean, BOX, 0, 5), "n_samp")):
+        with pytest.raises(ValueError, match=word):
+            find_large_sensitivity(*call, random_state=0)

@@ -28,12 +28,9 @@ from skdp import (
     SensitivitySampler,
     UniformOracle,
 )
-from skdp.audit import EstimatorAudit, audit_estimator
-from skdp.audit.estimator import _audit_pair, _oracle_pairs, exceedance_p_value
-from skdp.core.dataset import Dataset
+from skdp.audit import audit_estimator
+from skdp.audit.estimator import exceedance_p_value
 from skdp.core.identity import key_of
-from skdp.core.schema import Schema
-from skdp.sensitivity.adapters import as_oracle
 
 N = 60
 OPTIONS = {"stacked": True, "n_search": 2000, "n_final": 10_000, "rng": 0}
@@ -65,9 +62,9 @@ def usual():
 
 
 def at_a_share_of_k(estimate, share):
-    """The mistake: read the sensitivity at a share of the rank."""
-    statistic = estimate.order_statistic
-    return replace(estimate, order_statistic=replace(statistic, k=int(share * statistic.k)))
+    """The mistake: norms as they would be if the sensitivity were read at a share of the rank."""
+    low = np.sort(estimate.norms)[int(share * estimate.order_statistic.k) - 1]
+    return replace(estimate, norms=estimate.norms * (low / estimate.value))
 
 
 @pytest.mark.slow
@@ -103,13 +100,6 @@ def test_bounds_follow_the_norm_of_each_pair(usual):
     assert (audit.lower_bounds <= truth + 1e-3).all()
     clear = truth > 0.5
     assert (audit.lower_bounds[clear] > truth[clear] - 0.35).all()
-
-
-@pytest.mark.slow
-def test_results_do_not_depend_on_the_workers(usual):
-    one, two = (audit_estimator(usual, X, Y, pairs=4, n_jobs=n, **OPTIONS) for n in (None, 2))
-    assert np.array_equal(one.lower_bounds, two.lower_bounds)
-    assert np.array_equal(one.norms, two.norms)
 
 
 def test_an_outlier_is_outside_the_promise_and_shown(usual):
@@ -179,11 +169,10 @@ def test_a_sensitivity_known_on_paper_covers_every_record():
     ).covered
 
 
-@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # labels are read
 def test_a_pair_without_a_value_counts_as_not_covered():
     labels = (Y > 0).astype(int)
     model = PrivateEstimator(
-        LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1, random_state=0
+        LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1, classes=[0, 1]
     ).fit(X, labels)
 
     def one_class(n_samples, rng):
@@ -194,19 +183,6 @@ def test_a_pair_without_a_value_counts_as_not_covered():
     assert audit.violated
 
 
-@pytest.mark.slow
-def test_an_oracle_of_arrays_is_put_into_frames_as_in_fit():
-    """Else a model that asks for columns by name has no value on any pair, and is accused."""
-    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
-    by_name = make_pipeline(make_column_transformer((StandardScaler(), ["x0"])), Ridge())
-    sampler = SensitivitySampler(plausible, gamma=0.2, n_pairs=4, random_state=0)
-    model = PrivateEstimator(by_name, mechanism=LaplaceMechanism(1.0), sensitivity=sampler)
-    audit = audit_estimator(
-        model.fit(frame, Y), frame, Y, pairs=2, stacked=True, n_search=100, n_final=200, rng=0
-    )
-    assert np.all(np.isfinite(audit.norms))
-
-
 def test_bad_calls_are_refused(usual):
     for options in ({"pairs": 0}, {"pairs": N + 1, "record": (X[0], Y[0])}):
         with pytest.raises(ValueError, match="'pairs' parameter of audit_estimator must be"):
@@ -214,14 +190,6 @@ def test_bad_calls_are_refused(usual):
     unfitted = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=1.0)
     with pytest.raises(NotFittedError):
         audit_estimator(unfitted, X, Y)
-
-
-def test_quantiles_are_of_the_pairs():
-    audit = EstimatorAudit(np.array([0.1, 0.2, 0.3, 5.0]), np.ones(4), 1.0, 1.0, 0.0, 0.25, 0.05,
-                           0.5, True, 0)  # fmt: skip
-    assert audit.quantile() == 0.3
-    assert audit.quantile(1.0) == 5.0
-    assert audit.n_exceeding == 1
 
 
 def test_p_value_of_exceedances_against_simulation():
@@ -287,31 +255,3 @@ def test_target_is_made_again_as_it_was(estimator, release):
     again = target.restore(target(*private, seed=seed))
     name = "score_samples" if hasattr(model, "score_samples") else "predict"
     np.testing.assert_array_equal(getattr(again, name)(X), getattr(model, name)(X))
-
-
-def test_noise_is_audited_in_its_basis():
-    """Around a learned basis the audit holds, and half of its noise is caught.
-
-    One pair at the claimed distance, alpha 1e-4: a false alarm has that probability.
-    """
-    basis = LaplaceMechanism(1.0, basis=[[1.0, 0.5], [0.0, 2.0]])
-    x, moved = np.zeros(2), np.array([1.0, 0.0])
-    target = dict(zip((0, 1), (x, moved), strict=True)).get
-    pair = Dataset(0), Dataset(1)
-    settings = {"stacked": True, "n_search": 5000, "n_final": 20_000, "alpha": 1e-4, "method": None}
-
-    def bound(sensitivity):
-        return _audit_pair(lambda i, seed: target(i), pair, basis, sensitivity, (0, 1), settings)[0]
-
-    assert bound(1.0) <= 1.0
-    assert bound(0.5) > 1.0
-
-
-def test_audited_pairs_differ_at_any_position():
-    """All of 5 positions in 200 pairs: one is missed with probability 5 * .8^200 = 2e-19."""
-    drawn = Dataset(*plausible(6, np.random.default_rng(0)))
-    places = [
-        int(np.flatnonzero((first.X != second.X).any(axis=1))[0])
-        for first, second in _oracle_pairs(as_oracle(plausible), Schema.of(drawn), 5, 200, seed=0)
-    ]
-    assert set(places) == set(range(5))

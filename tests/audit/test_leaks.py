@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
-from sklearn.linear_model import HuberRegressor, LogisticRegression, Ridge
+from sklearn.linear_model import HuberRegressor, Ridge
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,7 +18,6 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeRegressor
 
 from skdp import (
-    BernsteinTransformer,
     LaplaceMechanism,
     PrivateEstimator,
     SensitivitySampler,
@@ -90,6 +89,7 @@ def running(kept):
     return started
 
 
+EXACT = Ridge().fit(X, Y)
 PLANTED = {
     "attribute": (Holder(X), "records"),
     "view of a larger array": (Holder(np.concatenate([np.zeros(9), X[3]])[:2]), "records"),
@@ -119,16 +119,12 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.loop("name", PLANTED)
 def test_what_is_planted_is_found(name):
     thing, kind = PLANTED[name]
-    found = find_leaks(thing, X, Y, parameters=Ridge().fit(X, Y))
-    assert kind in {leak.kind for leak in found}
-
-
-def test_an_object_without_leaks_has_none():
-    thing = Holder({"numbers": RNG.normal(size=1000), "n": 60, "text": "60 records of 3 columns"})
-    assert find_leaks(thing, X, Y, parameters=Ridge().fit(X, Y)) == []
+    assert kind in {leak.kind for leak in find_leaks(thing, X, Y, parameters=EXACT)}
+    clean = Holder({"numbers": np.linspace(0, 1, 100), "n": 60, "text": "60 records of 3 columns"})
+    assert find_leaks(clean, X, Y, parameters=EXACT) == []
 
 
 def test_the_way_to_a_leak_is_told():
@@ -223,12 +219,6 @@ def test_a_private_model_its_ledger_and_its_cache_hold_none(estimator, tmp_path)
     assert find_leaks(tmp_path, X, Y, parameters=exact) == []
 
 
-def test_a_released_function_holds_none(tmp_path):
-    lattice = BernsteinTransformer(degree=2, feature_range=(-3, 3))
-    model = private(KernelDensity(), tmp_path, lattice).fit(X)
-    assert find_leaks(model, X) == []
-
-
 def test_a_released_value_holds_none():
     released = release(
         lambda X: X.mean(axis=0),
@@ -239,13 +229,3 @@ def test_a_released_value_holds_none():
     )
     assert find_leaks(released, X, parameters=X.mean(axis=0)) == []
     assert find_leaks(Holder(X.mean(axis=0)), X, parameters=X.mean(axis=0))
-
-
-def test_a_classifier_holds_none(tmp_path):
-    oracle = UniformOracle([(-3, 3)] * 3, classes=[0, 1])
-    sampler = SensitivitySampler(oracle, gamma=0.2, n_pairs=9, random_state=0)
-    model = PrivateEstimator(
-        LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=sampler
-    )
-    exact = LogisticRegression().fit(X, LABELS)
-    assert find_leaks(model.fit(X, LABELS), X, LABELS, parameters=exact) == []

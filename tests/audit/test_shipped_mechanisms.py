@@ -14,15 +14,12 @@ from skdp import (
     GaussianMechanism,
     L2LaplaceMechanism,
     LaplaceMechanism,
-    SensitivitySampler,
-    UniformOracle,
 )
 from skdp.audit import audit_epsilon, audit_release
 from skdp.core.geometry import Geometry
 
 ALPHA = 1e-4
 SIZES = {"n_search": 5000, "n_final": 50_000}
-FEW = {"n_search": 1000, "n_final": 5000}
 
 
 def both(value_x, value_y, mechanism, sensitivity, **options):
@@ -89,42 +86,6 @@ def test_l2_laplace():
     assert halved.violated
 
 
-@pytest.mark.slow
-def test_one_by_one_and_stacked_releases_are_audited_alike():
-    mechanism = LaplaceMechanism(2.0)
-    bounds = [
-        audit_release(
-            [0.0, 0.0], [0.5, 0.5], mechanism, 1.0, stacked=stacked, n_search=100, n_final=400,
-            rng=0,
-        ).lower_bound
-        for stacked in (False, True)
-    ]  # fmt: skip
-    assert bounds[0] == pytest.approx(bounds[1], abs=0.5)
-    assert min(bounds) > 0.8
-
-
-@pytest.mark.slow
-def test_released_function():
-    # A kernel density on a lattice, as the Bernstein mechanism releases it.
-    lattice = np.linspace(0, 1, 11)
-
-    def density(X):
-        return np.exp(-((lattice - X) ** 2) / 0.02).mean(axis=0)
-
-    oracle = UniformOracle([(0, 1)])
-    mechanism = LaplaceMechanism(1.0)
-    estimate = SensitivitySampler(oracle, gamma=0.1, random_state=0).sample(
-        density, 50, mechanism.geometry
-    )
-    X = np.random.default_rng(0).random((51, 1))
-    values = density(X[:50]), density(X[1:])
-    norm = mechanism.geometry.distance(*values)
-    options = {"stacked": True, "alpha": ALPHA, "rng": 0} | FEW
-    sensitivity = max(norm, estimate.value)
-    assert not audit_release(*values, mechanism, sensitivity, **options).violated
-    assert audit_release(*values, mechanism, 0.5 * norm, **options).violated
-
-
 def textbook(x, n, rng):
     return TextbookLaplace(1.0)(x, n, rng)
 
@@ -138,7 +99,7 @@ def library(x, n, rng):
 
 
 @pytest.mark.parametrize("method", ["label", "pair"])
-@pytest.mark.parametrize("pair", [(0.0, 1.0), (0.3, 1.3), (5.0, 6.0)])
+@pytest.mark.parametrize("pair", [(0.0, 1.0), (0.3, 1.3)])
 def test_digits_betray_textbook_noise_and_not_the_lattice(pair, method):
     """In doubles by either way of drawing; rounded, the same values are honest."""
     options = {"claimed_epsilon": 1.0, "alpha": ALPHA, "rng": 0, "method": method}

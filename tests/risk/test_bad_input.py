@@ -196,21 +196,6 @@ def test_laws_by_quadrature_of_their_definition(kind, scale):
         assert_allclose(kind(scale).cdf(level), below, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["epsilon", "x", "t", "cost"])
-def test_arrays_of_levels_are_checked(name):
-    if name == "epsilon":
-        with pytest.raises(ValueError, match="'epsilon' parameter of joint_risk"):
-            joint_risk(LaplaceMechanism(1.0), 0.1, epsilon=[NAN])
-        assert joint_risk(LaplaceMechanism(1.0), 0.1, epsilon=[INF]).noise_probability == [[1.0]]
-        return
-    if name == "cost":
-        for wrong in (-1.0, -INF, [0.5, -1e-300]):
-            with pytest.raises(ValueError, match="'epsilon' parameter of cost must hold numbers"):
-                MODEL.cost(wrong)
-        assert_array_equal(MODEL.cost([-0.0, 5e-324, INF, NAN]), [0, 0, 550_000, NAN])
-        return
-
-
 GRID = {"step": 0.1, "first": -1, "probabilities": np.full(4, 0.25), "infinity": 0.0, "limit": 0.2}
 
 

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from skdp.risk import (
     GridLoss,
     LaplaceLoss,
-    PureLoss,
     advanced_composition,
-    basic_composition,
     composition_at_risk,
 )
 
@@ -71,28 +69,3 @@ def test_composition_at_risk_is_above_the_exact_law(epsilon0, share, n):
     bound = composition_at_risk(epsilon, epsilon0, confidence, n, 1e-5)
     assert bound >= GridLoss.from_law(loss, epsilon0 / 50).self_compose(n).epsilon(1e-5) - 1e-9
     assert bound <= advanced_composition(epsilon0, n, 1e-5)
-
-
-def test_closed_forms():
-    assert basic_composition(0.3, 7) == pytest.approx(2.1)
-    expected = 0.1 * math.sqrt(200 * math.log(1e5)) + 100 * 0.1 * (math.exp(0.1) - 1)
-    assert advanced_composition(0.1, 100, 1e-5) == pytest.approx(expected)
-    # It holds for randomized response, the worst mechanism of its level.
-    assert advanced_composition(0.1, 100, 1e-5) > PureLoss(0.1).self_compose(100).epsilon(1e-5)
-
-
-@pytest.mark.loop(
-    ("call", "message"),
-    [
-        (lambda: basic_composition(0.0, 9), "'epsilon0' parameter of basic_composition"),
-        (lambda: basic_composition(1.0, 0), "'n' parameter of basic_composition"),
-        (lambda: advanced_composition(-1.0, 9, 0.1), "'epsilon0' parameter of advanced"),
-        (lambda: advanced_composition(1.0, 9, 1.0), "'delta' parameter of advanced_composition"),
-        (lambda: composition_at_risk(2.0, 1.0, 0.1, 9, 0.1), "must be at most epsilon0=1"),
-        (lambda: composition_at_risk(0.5, 1.0, 1.0, 9, 0.1), r"must be in \[0, 1\). Got 1.0"),
-        (lambda: composition_at_risk(0.5, 1.0, 0.1, 0, 0.1), "'n' parameter of composition_at"),
-    ],
-)
-def test_errors(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -55,18 +55,6 @@ def test_saving_by_each_law(law, saving):
     assert round(costs.cost(0.5) - costs.cost_at_risk(best, 0.5)) == saving
 
 
-def test_confidence_by_each_law():
-    assert model("exact").confidence(0.5, 1.0) == LaplaceLoss(1.0).two_sided(0.5)
-    assert model("one-sided").confidence(0.5, 1.0) == LaplaceLoss(1.0).cdf(0.5)
-    assert model(published).confidence(0.5, 1.0) == published(0.5, 1.0)
-    assert model().cost_at_risk(1.0, 1.0) == pytest.approx(model().cost(1.0))
-
-
-def test_cost():
-    costs = CompensationModel(10, 3, c=2.0, minimum=1.0)
-    assert_allclose(costs.cost([0.0, 1.0, math.inf]), [3, 3 * (1 + 10 * math.exp(-2)), 33])
-
-
 @pytest.mark.parametrize("law", LAWS)
 @settings(max_examples=10)
 @given(epsilon0=st.floats(0.02, 60.0), c=st.floats(0.05, 20.0))
@@ -100,13 +88,6 @@ def test_cost_is_not_convex_above_a_level():
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_least_cost_grows_with_epsilon0(law):
-    costs = model(law)
-    least = [costs.cost_at_risk(costs.optimal_epsilon(e), e) for e in np.geomspace(0.05, 50, 40)]
-    assert (np.diff(least) > -1e-6).all()
-
-
-@pytest.mark.parametrize("law", LAWS)
 def test_range_of_affordable_levels(law):
     costs = model(law)
     budget = costs.cost(0.5)
@@ -118,72 +99,33 @@ def test_range_of_affordable_levels(law):
     assert costs.epsilon_range(600_000, 2.0, sensitivity=3.0) == (1.5, math.inf)
 
 
-@pytest.mark.parametrize("budget", [100.0, 2e5, 3.3e5])
-def test_range_far_from_plain_privacy(budget):
-    costs = model(published)
-    highest = costs.epsilon_range(budget, 1e3)[1]
-    at_risk = costs.cost_at_risk(costs.optimal_epsilon(highest), highest)
-    assert 0 <= budget - at_risk < 1e-6 * budget
-    assert costs.epsilon_range(3.5e5, 1e3)[1] == math.inf  # no noise at all costs less
-
-
-def test_upper_bound_of_equation_11():
-    costs = model(published)
-    confidence, epsilon0 = 0.609338, 0.5
-    budget = 37805.86
-    found = costs.affordable_epsilon(budget, epsilon0, confidence)
-    assert found == pytest.approx(0.274115, abs=1e-5)
-    share = (budget - (1 - confidence) * costs.cost(epsilon0)) / (confidence * 550_000)
-    assert found == pytest.approx(-1 / math.log(share))
-    # The printed lower bound, 1/T <= epsilon, fails for the illustration: T = 2.
-    assert found < 1 / 2 <= epsilon0
-    assert costs.affordable_epsilon(1e6, epsilon0, confidence) == math.inf
-    at_least = CompensationModel(10, 3, c=2.0, minimum=1.0)
-    assert at_least.affordable_epsilon(at_least.cost(0.8), 5.0, 1.0) == pytest.approx(0.8)
-
-
 @pytest.mark.loop(
-    ("call", "message"),
+    ("call", "word"),
     [
-        (lambda: CompensationModel(0, 100), r"'budget' .* must be in \(0, inf\)"),
-        (lambda: CompensationModel(1, 0), "'stakeholders' .* at least 1"),
-        (lambda: CompensationModel(1, 1, c=0), r"'c' .* must be in \(0, inf\)"),
-        (lambda: CompensationModel(1, 1, minimum=-1), r"'minimum' .* must be in \[0, inf\)"),
-        (
-            lambda: model("true"),
-            r"must be one of \['exact', 'one-sided'\], or a function .* Got 'true'",
-        ),
-        (lambda: model().confidence(1.0, 0.5), "'epsilon' .* must be at most epsilon0=0.5"),
-        (lambda: model().cost_at_risk(1.0, 0.5), "'epsilon' .* must be at most epsilon0=0.5"),
-        (lambda: model().optimal_epsilon(0.0), r"'epsilon0' .* must be in \(0, inf\)"),
-        (lambda: model().affordable_epsilon(1e4, 0.5, 0.0), r"'confidence' .* must be in \(0, 1\]"),
-        (lambda: model().affordable_epsilon(1e4, 0.5, 1.5), r"'confidence' .* must be in \(0, 1\]"),
-        (
-            lambda: model().affordable_epsilon(100, 0.5, 0.5),
-            "must be above 37217.20, the cost with confidence=0.5 even at epsilon = 0. Got 100",
-        ),
-        (lambda: model().epsilon_range(0, 2), "'budget' parameter of epsilon_range"),
-        (lambda: model().epsilon_range(1e4, 0), "'max_error' parameter of epsilon_range"),
-        (lambda: model().epsilon_range(1e4, 1, sensitivity=0), "'sensitivity' parameter of"),
-        (
-            lambda: model().epsilon_range(50_000, 2),
-            r"at epsilon0=0.5, .* Got 50000. Raise it to at least 67978.96, or max_error to at",
-        ),
-        (
-            lambda: model(minimum=50).epsilon_range(1000, 2),
-            r"Got 1000. Raise it to at least 72978.96\.$",
-        ),
+        (lambda: CompensationModel(0, 100), "'budget'"),
+        (lambda: CompensationModel(1, 0), "'stakeholders'"),
+        (lambda: CompensationModel(1, 1, c=0), "'c'"),
+        (lambda: CompensationModel(1, 1, minimum=-1), "'minimum'"),
+        (lambda: model("true"), "'one-sided'"),
+        (lambda: model().confidence(1.0, 0.5), "'epsilon'"),
+        (lambda: model().cost_at_risk(1.0, 0.5), "'epsilon'"),
+        (lambda: model().optimal_epsilon(0.0), "'epsilon0'"),
+        (lambda: model().affordable_epsilon(1e4, 0.5, 0.0), "'confidence'"),
+        (lambda: model().affordable_epsilon(1e4, 0.5, 1.5), "'confidence'"),
+        (lambda: model().affordable_epsilon(100, 0.5, 0.5), "37217.20"),
+        (lambda: model().epsilon_range(0, 2), "'budget'"),
+        (lambda: model().epsilon_range(1e4, 0), "'max_error'"),
+        (lambda: model().epsilon_range(1e4, 1, sensitivity=0), "'sensitivity'"),
+        (lambda: model().epsilon_range(50_000, 2), "67978.96"),
+        (lambda: model(minimum=50).epsilon_range(1000, 2), "72978.96"),
     ],
 )
-def test_errors(call, message):
-    with pytest.raises(ValueError, match=message):
+def test_errors(call, word):
+    with pytest.raises(ValueError, match=word):
         call()
-
-
-def test_nearest_budget_and_error_are_enough():
-    costs = model()
-    assert costs.epsilon_range(67978.96, 2.0)[0] == 0.5
-    with pytest.raises(ValueError, match="max_error to at least") as raised:
-        costs.epsilon_range(50_000, 2.0)
-    nearest = float(str(raised.value).rstrip(".").split()[-1])
-    assert costs.epsilon_range(50_000, nearest)[0] == pytest.approx(1 / nearest)
+    assert model().epsilon_range(67978.96, 2.0)[0] == 0.5  # the budget that is named is enough
+    assert model("one-sided").confidence(0.5, 1.0) == LaplaceLoss(1.0).cdf(0.5)
+    assert model().affordable_epsilon(1e6, 0.5, 0.6) == math.inf
+    at_least = CompensationModel(10, 3, c=2.0, minimum=1.0)
+    assert_allclose(at_least.cost([0.0, 1.0, math.inf]), [3, 3 * (1 + 10 * math.exp(-2)), 33])
+    assert at_least.affordable_epsilon(at_least.cost(0.8), 5.0, 1.0) == pytest.approx(0.8)
