@@ -18,6 +18,8 @@ class ChoiceTarget(Target):
     responses are public and may be anything.
     """
 
+    restores_choice = True
+
     def __init__(self, function: Target | Callable, responses: Iterable[object]):
         self._scores = as_target(function)
         self.allow_nan = self._scores.allow_nan

@@ -22,7 +22,7 @@ from skdp.core.geometry import Geometry
 from skdp.core.interrupts import raise_noted
 from skdp.core.schema import Schema
 from skdp.core.streams import block_key, pair_key, streams
-from skdp.core.target import LabeledValueError, Target
+from skdp.core.target import LabeledValueError, Target, pair_values
 from skdp.sensitivity.drawing import draw, shaken
 
 ROUNDING = 2.0**-46
@@ -123,7 +123,7 @@ class PairSource:
         if shake:
             records = shaken(records, rng)
         try:
-            value, other = self.target.pair_values(records, target_seed, position)
+            value, other = pair_values(self.target, records, target_seed, position)
         except LabeledValueError:
             raise  # it would do so on every pair
         except Exception as error:

@@ -1,33 +1,20 @@
-"""The methods that private estimators hand to their release and to the released estimator."""
+"""The methods that a private estimator hands to the released estimator."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from functools import wraps
 from numbers import Integral
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self
 
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.base import is_classifier, is_regressor
-from sklearn.utils import Tags, estimator_html_repr, get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.accounting.tally import BudgetTotal
-from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import Container, Estimator, Method, Seed
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.members import last_step
-from skdp.mechanisms.base import Mechanism
-from skdp.plan import ReleasePlan
-from skdp.result import Release, below_promise
-from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.sensitivity.estimate import SensitivityEstimate
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def _released_has(*names: str) -> Callable[[Method], Method]:
@@ -41,22 +28,6 @@ def _released_has(*names: str) -> Callable[[Method], Method]:
         return True
 
     return available_if(check)
-
-
-def _of_release(method: Callable[Concatenate[Release, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Hand a method to the release of a fitted estimator."""
-
-    @wraps(method)
-    def call(self: DelegatedMethods, *args: P.args, **kwargs: P.kwargs) -> T:
-        check_is_fitted(self)
-        return method(self._release, *args, **kwargs)
-
-    return call
-
-
-def _released_is(is_kind: Callable[[Estimator], bool]) -> Callable[[Method], Method]:
-    """Hide a method unless the released estimator, or before fit the one given, is of a kind."""
-    return available_if(lambda self: is_kind(getattr(self, "estimator_", self.estimator)))
 
 
 def _of_model(name: str, does: str, *columns: str) -> Callable[[Any, Container], Any]:
@@ -91,20 +62,7 @@ class DelegatedMethods:
     estimator: Estimator
     random_state: int | None
     estimator_: Estimator
-    guarantee_: PrivacyGuarantee
-    budget_: BudgetTotal
-    sensitivity_: SensitivityEstimate | KnownSensitivity
-    standard_errors_: Any
-    mechanism_: Mechanism
-    plan_: ReleasePlan
-    _release: Release
     _had_seed = False
-
-    summary = _of_release(Release.summary)
-    save = _of_release(Release.save)
-    value_interval = _of_release(Release.value_interval)
-    predict_interval = _released_is(is_regressor)(_of_release(Release.predict_interval))
-    predict_stability = _released_is(is_classifier)(_of_release(Release.predict_stability))
 
     predict_proba = _of_model("predict_proba", "Predict class probabilities", "n_classes")
     predict_log_proba = _of_model("predict_log_proba", "Predict log-probabilities", "n_classes")
@@ -168,19 +126,6 @@ class DelegatedMethods:
         if name.endswith("_") and name[0] != "_" and "estimator_" in vars(self):
             return getattr(self.estimator_, name)
         return super().__getattribute__(name)  # which raises the first error again
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    def _repr_html_(self) -> str:
-        """Show what was promised, alone and with the releases before it, above the diagram."""
-        try:
-            diagram = estimator_html_repr(self)
-        except TypeError:  # scikit-learn 1.9 asks an unfitted step in it to name its columns
-            drawn = copy.copy(self)
-            drawn.estimator = self.estimator_
-            diagram = estimator_html_repr(drawn)
-        return below_promise(self._release, diagram) if hasattr(self, "estimator_") else diagram
 
     @_released_has("predict")
     def predict(self, X: Container, **params: Any) -> NDArray:
@@ -328,17 +273,3 @@ class DelegatedMethods:
         if "estimator_" in vars(self):
             self.estimator_.set_output(transform=transform)
         return self
-
-
-def fitted_attributes(plan: ReleasePlan, released: Release) -> dict[str, object]:
-    """Return what a fit keeps: of the plan, and of what came of it."""
-    return {
-        "_release": released,
-        "plan_": plan,
-        "estimator_": released.value,
-        "guarantee_": released.guarantee,
-        "budget_": released.budget,
-        "sensitivity_": released.sensitivity,
-        "standard_errors_": released.standard_errors,
-        "mechanism_": plan.mechanism,
-    }
