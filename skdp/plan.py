@@ -237,7 +237,7 @@ class ReleasePlan:
         byte_source(random_state)  # refuses what is no seed
         self._check_settled()
         return self.execute_checked(
-            self._check(X, y, sample_weight), accountant=accountant, random_state=random_state
+            self.checked(X, y, sample_weight), accountant=accountant, random_state=random_state
         )
 
     def execute_checked(
@@ -398,7 +398,7 @@ class ReleasePlan:
                 "FunctionTarget(target, key=...)."
             )
 
-    def _check(self, *parts: Container) -> Dataset:
+    def checked(self, *parts: Container) -> Dataset:
         """Return the private dataset as the target is to see it, or refuse it."""
         dataset = as_dataset(parts, "The private dataset")
         check_is_public(self.oracle, dataset)
@@ -580,11 +580,6 @@ def of_each(
     if confidence is not None:
         confidence = above(1 - (1 - finite(confidence)) / n)
     return gamma, confidence
-
-
-def settled_again(plan: ReleasePlan) -> ReleasePlan:
-    """Return a plan whose target may remember earlier evaluations; nobody could edit it since."""
-    return replace(plan, settled=(plan.target, plan.sensitivity, content_of(plan.target)))
 
 
 def check_chooses(mechanism: Mechanism, target: Target) -> None:

@@ -52,6 +52,36 @@ def _of_model(name: str, does: str, *columns: str) -> Callable[[Any, Container],
     return _released_has(name)(method)
 
 
+def _fit_then(name: str, tells: str, *needs: str) -> Callable[..., Any]:
+    """Fit, then hand the same records to a method of the released estimator."""
+
+    def method(
+        self: DelegatedMethods, X: Container, y: Container = None, sample_weight: Container = None
+    ) -> Any:
+        return getattr(self.fit(X, y, sample_weight), name)(X)
+
+    method.__name__ = f"fit_{name}"
+    method.__doc__ = f"""Fit privately, then {name} the same records with the released estimator.
+
+        The result is not private. {tells}.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The private records.
+        y : array-like of shape (n_samples,) or None, default=None
+            As for `fit`.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            As for `fit`.
+
+        Returns
+        -------
+        array-like
+            As from `{name}`.
+        """
+    return _released_has(*needs)(method)
+
+
 class DelegatedMethods:
     """Each method exists exactly when the wrapped estimator has it.
 
@@ -148,30 +178,9 @@ class DelegatedMethods:
             self._check_served(released, "predict(return_std=True)")
         return released.predict(X, **params)
 
-    @_released_has("fit_predict", "predict")
-    def fit_predict(
-        self, X: Container, y: Container = None, sample_weight: Container = None
-    ) -> NDArray:
-        """Fit privately, then predict the same records with the released estimator.
-
-        The result says to which cluster each private record belongs, or whether it is an outlier:
-        it is not private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The private records.
-        y : array-like of shape (n_samples,) or None, default=None
-            As for `fit`.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            As for `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels of clusters; for outlier detectors -1 for outliers, 1 for inliers.
-        """
-        return self.fit(X, y, sample_weight).predict(X)
+    fit_predict = _fit_then(
+        "predict", "It says to which cluster each record belongs, or whether it is an outlier"
+    )
 
     @_released_has("score")
     def score(self, X: Container, y: Container = None, sample_weight: Container = None) -> float:
@@ -215,29 +224,7 @@ class DelegatedMethods:
         options = {} if random_state is None else {"random_state": random_state}
         return self._released().sample(n_samples, **options)
 
-    @_released_has("transform")
-    def fit_transform(
-        self, X: Container, y: Container = None, sample_weight: Container = None
-    ) -> Container:
-        """Fit privately, then transform the same records with the released estimator.
-
-        The result holds the private records, transformed: it is not private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The private records.
-        y : array-like of shape (n_samples,) or None, default=None
-            As for `fit`.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            As for `fit`.
-
-        Returns
-        -------
-        array-like of shape (n_samples, n_features_out)
-            Transformed records.
-        """
-        return self.fit(X, y, sample_weight).transform(X)
+    fit_transform = _fit_then("transform", "It holds the private records, transformed", "transform")
 
     @_released_has("get_feature_names_out")
     def get_feature_names_out(self, input_features: object = None) -> NDArray:

@@ -25,7 +25,7 @@ from skdp.estimator import PrivateEstimator, PrivateModel
 from skdp.estimators.configuration import check_configuration
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.plan import ReleasePlan, of_each, settled_again, spend_of
+from skdp.plan import ReleasePlan, of_each, spend_of
 from skdp.planning import least_spend, rehearse
 from skdp.preparation import (
     check_holds_no_record,
@@ -35,7 +35,7 @@ from skdp.preparation import (
     prepare,
     warn_of_parameters,
 )
-from skdp.release import plan_release
+from skdp.release import plan_for
 from skdp.result import Release
 from skdp.search.candidates import CandidateScores, check_scores, list_candidates
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -247,7 +247,7 @@ class PrivateSearchCV(PrivateModel):
             if not isinstance(each.sensitivity, SensitivitySampler):
                 each.plan()  # which samples nothing; what is given may be for one candidate only
         known = [each.target for each in prepared] if is_derived(self.estimator) else []
-        choice = self._plan_choice([model.estimator for model in models], dataset, known)
+        choice, scored = self._plan_choice([model.estimator for model in models], dataset, known)
         rehearse(choice.mechanism, np.zeros(len(models)), choice.sensitivity.value)
         planned = replace(prepared[0].plan(), n_alternatives=len(models))
         promise = together(choice.guarantee, planned.guarantee)
@@ -258,16 +258,15 @@ class PrivateSearchCV(PrivateModel):
             check_scores(_scored(choice.target, prepared[0].public), candidates, "PrivateSearchCV")
 
         warn_if_uncharged(given)  # once for both
-        chosen = settled_again(choice).execute(
-            *dataset.parts, accountant=pays, random_state=_apart(self.random_state)
+        chosen = choice.execute_checked(
+            scored, accountant=pays, random_state=_apart(self.random_state)
         )
         index = chosen.value
-        plan = settled_again(planned)
         if index > 0:
-            plan = replace(prepared[index].plan(), n_alternatives=len(models))
-        plan = replace(plan, accountant=given)
-        released = plan.execute(
-            *dataset.parts, accountant=pays, random_state=self.estimator.random_state
+            planned = replace(prepared[index].plan(), n_alternatives=len(models))
+        plan = replace(planned, accountant=given)
+        released = plan.execute_checked(
+            prepared[index].example, accountant=pays, random_state=self.estimator.random_state
         )
         whole = replace(
             released,
@@ -329,7 +328,8 @@ class PrivateSearchCV(PrivateModel):
 
     def _plan_choice(
         self, estimators: list[Estimator], dataset: Dataset, known: list[Target]
-    ) -> ReleasePlan:
+    ) -> tuple[ReleasePlan, Dataset]:
+        """Make the plan of the choice, and bring the records into its form."""
         sensitivity = self.sensitivity
         if getattr(sensitivity, "estimator", None) is not None:
             raise ValueError(
@@ -339,13 +339,8 @@ class PrivateSearchCV(PrivateModel):
         if isinstance(sensitivity, SensitivitySampler):
             used = dataset.y is not None
             sensitivity = sensitivity.for_estimator(estimators[0], "auto", dataset, used)
-        return plan_release(
-            CandidateScores(estimators, self.scoring, self.cv, known),
-            n_samples=dataset.n_records,
-            like=dataset,
-            mechanism=self.mechanism,
-            sensitivity=sensitivity,
-        )
+        target = CandidateScores(estimators, self.scoring, self.cv, known)
+        return plan_for(dataset, dataset.n_records, target, self.mechanism, sensitivity)
 
     def _check_served(self, estimator: Estimator, name: str) -> None:
         self.estimator._check_served(estimator, name)
