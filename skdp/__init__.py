@@ -28,9 +28,9 @@ from skdp.exceptions import (
     PrivacyLeakWarning,
     PrivateEvaluationError,
 )
-from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.additive import AdditiveTarget
 from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.functions.lattice import BernsteinTarget
 from skdp.functions.released import (
     ReleasedClassifier,

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import find_accountant
-from skdp.checks import check_fit, check_holds_no_record, check_parameters
+from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
+from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.room import usual_errors
-from skdp.core.types import Container, Estimator
-from skdp.delegation import DelegatedMethods, fitted_attributes
+from skdp.core.types import Container, Estimator, Method
+from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning import example_dataset, least_spend
-from skdp.preparation import given_sensitivity, prepare
+from skdp.preparation import (
+    check_fit,
+    check_holds_no_record,
+    check_parameters,
+    given_sensitivity,
+    prepare,
+)
+from skdp.result import Release, below_promise
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -33,7 +46,74 @@ SEARCHES = (
 )
 
 
-class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _of_release(method: Callable[Concatenate[Release, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Hand a method to the release of a fitted estimator."""
+
+    @wraps(method)
+    def call(self: PrivateModel, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_is_fitted(self)
+        return method(self._release, *args, **kwargs)
+
+    return call
+
+
+def _released_is(is_kind: Callable[[Estimator], bool]) -> Callable[[Method], Method]:
+    """Hide a method unless the released estimator, or before fit the one given, is of a kind."""
+    return available_if(lambda self: is_kind(getattr(self, "estimator_", self.estimator)))
+
+
+class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
+    """What PrivateEstimator and PrivateSearchCV share: they keep a plan and a release."""
+
+    estimator_: Estimator
+    guarantee_: PrivacyGuarantee
+    budget_: BudgetTotal
+    sensitivity_: SensitivityEstimate | KnownSensitivity
+    standard_errors_: Any
+    mechanism_: Mechanism
+    plan_: ReleasePlan
+    _release: Release
+
+    summary = _of_release(Release.summary)
+    save = _of_release(Release.save)
+    value_interval = _of_release(Release.value_interval)
+    predict_interval = _released_is(is_regressor)(_of_release(Release.predict_interval))
+    predict_stability = _released_is(is_classifier)(_of_release(Release.predict_stability))
+
+    def _keep(self, plan: ReleasePlan, released: Release, **others: object) -> Self:
+        """Keep a plan and its release, all at once: an interrupt leaves the old fit or the new."""
+        self.__dict__.update(
+            _release=released,
+            plan_=plan,
+            estimator_=released.value,
+            guarantee_=released.guarantee,
+            budget_=released.budget,
+            sensitivity_=released.sensitivity,
+            standard_errors_=released.standard_errors,
+            mechanism_=plan.mechanism,
+            **others,
+        )
+        return self
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _repr_html_(self) -> str:
+        """Show what was promised, alone and with the releases before it, above the diagram."""
+        try:
+            diagram = estimator_html_repr(self)
+        except TypeError:  # scikit-learn 1.9 asks an unfitted step in it to name its columns
+            drawn = copy.copy(self)
+            drawn.estimator = self.estimator_
+            diagram = estimator_html_repr(drawn)
+        return below_promise(self._release, diagram) if hasattr(self, "estimator_") else diagram
+
+
+class PrivateEstimator(PrivateModel):
     """Make any scikit-learn estimator private.
 
     Fitting samples how much the fitted parameters change when one record changes, on datasets
@@ -238,10 +318,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         prepared = prepare(self, dataset)  # of the data are used the form, labels and gaps
         plan = replace(prepared.plan(), accountant=self.accountant)
         released = plan.execute_checked(prepared.example, random_state=self.random_state)
-        self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
-            fitted_attributes(plan, released)
-        )
-        return self
+        return self._keep(plan, released)
 
     @usual_errors
     def plan(self, n_samples: int, like: Container = None) -> ReleasePlan:

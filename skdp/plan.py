@@ -32,13 +32,9 @@ from skdp.core.schema import (
 )
 from skdp.core.target import Target, replaces
 from skdp.core.types import AxisLabels, Container, Names, Values
-from skdp.estimators.known import KnownTarget
 from skdp.estimators.labels import labels_of, repaired
-from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
-from skdp.fitted_function import FittedFunctionTarget
-from skdp.functions.choice import ChoiceTarget
 from skdp.functions.released_density import misplaced
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
@@ -241,7 +237,7 @@ class ReleasePlan:
         byte_source(random_state)  # refuses what is no seed
         self._check_settled()
         return self.execute_checked(
-            self._check(X, y, sample_weight), accountant=accountant, random_state=random_state
+            self.checked(X, y, sample_weight), accountant=accountant, random_state=random_state
         )
 
     def execute_checked(
@@ -292,7 +288,7 @@ class ReleasePlan:
         described: str,
     ) -> Release:
         """Make what is handed out of the released value."""
-        target = self._knowing_noise(np.shape(value), errors)
+        target = self.target.with_noise(self.mechanism, self.sensitivity.value, errors)
         restored = target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
         labels = self._labels(numbers, restored)
@@ -335,18 +331,6 @@ class ReleasePlan:
         known = code.deviations > least
         conflict = np.divide(away, scale, out=np.zeros_like(away), where=known)
         return conflict.reshape(np.shape(value))
-
-    def _knowing_noise(self, shape: tuple[int, ...], errors: NDArray[np.float64] | None) -> Target:
-        """Return the target, told the noise in what it is to restore if it asks for it."""
-        if isinstance(self.target, ParameterTarget) and errors is not None:
-            return self.target.knowing_errors(errors)
-        if isinstance(self.target, KnownTarget) and errors is not None:
-            return self.target.knowing_errors(errors, self.mechanism.geometry.basis.mean)
-        if not isinstance(self.target, FittedFunctionTarget):
-            return self.target
-        return self.target.knowing_noise(
-            self.mechanism.noise_columns(shape, self.sensitivity.value)
-        )
 
     def _simulator(self, target: Target) -> Simulator | None:
         """What repeats a release of numbers in public."""
@@ -414,7 +398,7 @@ class ReleasePlan:
                 "FunctionTarget(target, key=...)."
             )
 
-    def _check(self, *parts: Container) -> Dataset:
+    def checked(self, *parts: Container) -> Dataset:
         """Return the private dataset as the target is to see it, or refuse it."""
         dataset = as_dataset(parts, "The private dataset")
         check_is_public(self.oracle, dataset)
@@ -598,14 +582,9 @@ def of_each(
     return gamma, confidence
 
 
-def settled_again(plan: ReleasePlan) -> ReleasePlan:
-    """Return a plan whose target may remember earlier evaluations; nobody could edit it since."""
-    return replace(plan, settled=(plan.target, plan.sensitivity, content_of(plan.target)))
-
-
 def check_chooses(mechanism: Mechanism, target: Target) -> None:
     """Refuse to choose where numbers are to be released."""
-    if mechanism.chooses and replaces(target, "restore") and not isinstance(target, ChoiceTarget):
+    if mechanism.chooses and replaces(target, "restore") and not target.restores_choice:
         raise ValueError(
             f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
             f"to be released: {target.description}. Use a mechanism that adds noise, such as "

@@ -26,12 +26,10 @@ from skdp.core.plain import gaps_in
 from skdp.core.room import spare
 from skdp.core.schema import Schema, declared, warn_of_lost_categories
 from skdp.core.streams import OUTPUT_DATASET
-from skdp.core.target import FunctionTarget, Target, replaces
+from skdp.core.target import Target, replaces
 from skdp.core.types import Container, Names
 from skdp.estimators.members import configured_members
 from skdp.estimators.public_fit import synthetic_dataset
-from skdp.functions.choice import ChoiceTarget
-from skdp.functions.lattice import BernsteinTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan, check_chooses, of_all
 from skdp.sensitivity.base import Sensitivity, refuse_zero
@@ -138,7 +136,7 @@ def make_plan(
             options = _learn_within(options, target, n_samples, schema)
         options = [known.settle(target, n_samples, schema, each) for known, each in options]
     shape, within = options[0][0].shape, None
-    if is_known and _is_of_function(target):
+    if is_known and not target.fits_estimator:  # what fits may fail on made-up records
         tried, within = try_on_made_up(target, schema, sensitivity)
         shape = tried if shape is None else shape
     limits = [
@@ -229,12 +227,6 @@ def _check_names(names: Names | None, shape: tuple[int, ...] | None) -> None:
         f"The 'names' parameter of release must name the {math.prod(shape)} numbers of the value"
         f"{along}. Got {len(names)} names."
     )
-
-
-def _is_of_function(target: Target) -> bool:
-    """Return whether a target calls what a user wrote, and not only fits an estimator."""
-    own = isinstance(target, FunctionTarget | ChoiceTarget | BernsteinTarget)
-    return own or not type(target).__module__.startswith("skdp.")
 
 
 def _shape_on_synthetic(

@@ -1,44 +1,77 @@
-"""What is public about a fit: its target, the public fit, the form of the data and the labels."""
+"""What is public about a fit: checked parameters, the form of the data, target and public fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from numbers import Real
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.utils import get_tags
 
-from skdp.checks import Parameters, data_check, is_derived, public_classes, response_is_used
-from skdp.core.checks import shorten, warn
+from skdp.accounting.accountant import PrivacyAccountant
+from skdp.accounting.payer import check_accountant
+from skdp.core.checks import shorten, shown, warn
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.oracle import Oracle
 from skdp.core.plain import for_outputs
 from skdp.core.schema import Schema
-from skdp.core.target import Target
+from skdp.core.target import Target, is_auto, replaces
 from skdp.core.types import Container, Estimator
-from skdp.estimators.configuration import without_side_effects
-from skdp.estimators.inputs import takes
-from skdp.estimators.known import KnownTarget, check_known
-from skdp.estimators.members import classes_of_outputs
+from skdp.estimators.configuration import check_configuration, members_in, without_side_effects
+from skdp.estimators.delegation import DelegatedMethods
+from skdp.estimators.inputs import takes, takes_weights, uses_response
+from skdp.estimators.known import KnownTarget, check_known, public_parameters
+from skdp.estimators.members import classes_of_outputs, last_step
+from skdp.estimators.parameters import ParameterTarget
+from skdp.estimators.precautions import (
+    check_members,
+    warn_if_fitted,
+    warn_if_unsaved,
+    warn_of_unknown_categories,
+)
 from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
-from skdp.estimators.validation import check_labels, check_response
+from skdp.estimators.trees import LeafTarget, is_tree
+from skdp.estimators.validation import check_labels, check_private_dataset, check_response
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.functions.bernstein import BernsteinTransformer
-from skdp.known_density import KnownDensityTarget, check_known_density, warn_of_kernel
+from skdp.functions.fitted_function import FittedFunctionTarget
+from skdp.functions.known_density import KnownDensityTarget, check_known_density, warn_of_kernel
 from skdp.mechanisms.base import Mechanism
+from skdp.mechanisms.noise import byte_source
 from skdp.plan import ReleasePlan
 from skdp.planning import make_plan, settle_form
-from skdp.sensitivity.adapters import with_numbered_labels
+from skdp.sensitivity.adapters import as_oracle, with_numbered_labels
 from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
 from skdp.sensitivity.sampler import SensitivitySampler
-from skdp.targets import make_target, warn_of_unknown_categories
+from skdp.sensitivity.trial import check_is_public, shares_memory
 
-# How often public records are drawn anew until they hold every class.
 MAX_ATTEMPTS = 100
+"""Public records are drawn anew at most this often until they hold every class."""
+
+
+class Parameters(Protocol):
+    """The parameters of a PrivateEstimator."""
+
+    estimator: Estimator
+    mechanism: Mechanism
+    sensitivity: Any
+    release: Any
+    classes: Any
+    prior: Any
+    accountant: PrivacyAccountant | None
+    random_state: int | None
+
+
+def is_derived(given: Parameters) -> bool:
+    """Return whether the sensitivity is to be derived from the estimator."""
+    return isinstance(given.sensitivity, str) and given.sensitivity == "known"
 
 
 @dataclass(frozen=True)
@@ -104,6 +137,224 @@ def prepare(given: Parameters, example: Dataset) -> Preparation:
     )
 
 
+def check_parameters(given: Parameters) -> None:
+    """Refuse what no fit could use, whatever the data."""
+    estimator = given.estimator
+    is_estimator = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
+    if not is_estimator or isinstance(estimator, type):
+        raise TypeError(
+            "The 'estimator' parameter of PrivateEstimator must be a scikit-learn estimator, "
+            f"such as Ridge(). Got {shown(estimator)}."
+        )
+    if not isinstance(given.mechanism, Mechanism):
+        raise TypeError(
+            "The 'mechanism' parameter of PrivateEstimator must be a Mechanism, such as "
+            f"LaplaceMechanism(epsilon=1.0). Got {shown(given.mechanism)}."
+        )
+    if any(isinstance(each, DelegatedMethods) for each in members_in(estimator)):
+        raise TypeError(
+            "The 'estimator' parameter of PrivateEstimator must not hold another one that is "
+            "private, which would release and spend in each fit of a pair. Got "
+            f"{shown(estimator)}. Wrap the whole pipeline once."
+        )
+    check_accountant(given.accountant, "PrivateEstimator")
+    byte_source(given.random_state)  # refuses what is no seed before any work is done
+    if given.classes is not None and not is_classifier(estimator):
+        raise ValueError(
+            "The 'classes' parameter of PrivateEstimator is for classifiers. "
+            f"Got {type(estimator).__name__}: leave it None."
+        )
+    if not _lists_labels(given.classes):
+        raise TypeError(
+            "The 'classes' parameter of PrivateEstimator must list the labels, such as "
+            f"[0, 1]. Got {shown(given.classes)}."
+        )
+    check_release(estimator, given.release)
+    if given.prior is not None:
+        without_oracle = KnownSensitivity | Real | SensitivityEstimate
+        if not (is_derived(given) or isinstance(given.sensitivity, without_oracle)):
+            raise ValueError(
+                "The 'prior' parameter of PrivateEstimator is for a sensitivity known on "
+                "paper, 'known', a KnownSensitivity or a number, or for an estimate. Got "
+                f"{type(given.sensitivity).__name__}, which has an oracle of its own."
+            )
+        as_oracle(given.prior)
+
+
+def _lists_labels(classes: object) -> bool:
+    """Return whether something is a list of labels, and not a text or a table."""
+    if isinstance(classes, str | Mapping) or not isinstance(classes, Iterable | None):
+        return False
+    return len(getattr(classes, "shape", (1,))) == 1
+
+
+def check_release(estimator: Estimator, release: object) -> None:
+    """Refuse, before any fit, what has no release."""
+    check_configuration(estimator)
+    if isinstance(release, Target) and not replaces(release, "restore"):
+        raise TypeError(
+            "The 'release' parameter of PrivateEstimator takes a target that has a method "
+            "restore(value) of its own, which makes the released estimator. "
+            f"Got {type(release).__name__}."
+        )
+    if isinstance(release, str) and release != "auto":
+        raise ValueError(
+            "The 'release' parameter of PrivateEstimator must be 'auto' or a list of names of "
+            f"fitted attributes. Got {shown(release)}. A single name is a list too: "
+            f"[{shown(release)}]."
+        )
+    kinds = Iterable | LeafTarget | BernsteinTransformer | Target
+    if not isinstance(release, kinds):
+        raise TypeError(
+            "The 'release' parameter of PrivateEstimator must be 'auto', a list of names of fitted "
+            "attributes, a LeafTarget, a BernsteinTransformer or a target, which inherits from "
+            f"skdp.Target and has a method 'restore'. Got {type(release).__name__}. "
+            "To release the value of a function, use skdp.release."
+        )
+    if isinstance(release, Sequence) and not all(isinstance(name, str) for name in release):
+        raise TypeError(
+            "The 'release' parameter of PrivateEstimator must list names of fitted attributes. "
+            f"Got {shown(release)}."
+        )
+    if isinstance(release, LeafTarget):
+        release.check(estimator)
+    elif isinstance(release, str):
+        check_members(estimator)
+
+
+def warn_of_parameters(given: Parameters, *estimators: Estimator, held: object = ()) -> None:
+    """Warn of estimators that are fitted, and of those that could not be saved."""
+    warn_if_fitted(given.estimator, held)
+    if not isinstance(given.release, BernsteinTransformer | Target):  # what these make is released
+        warn_if_unsaved(*estimators)
+
+
+def check_fit(
+    given: Parameters, X: Container, y: Container = None, sample_weight: Container = None
+) -> Dataset:
+    """Check the parameters and the form of the data."""
+    check_parameters(given)
+    warn_of_parameters(given, given.estimator)
+    if sample_weight is not None:
+        name = type(given.estimator).__name__
+        if not takes_weights(given.estimator):
+            raise TypeError(f"PrivateEstimator takes no sample_weight with {name}. Leave it None.")
+        if y is None:
+            raise TypeError(
+                "PrivateEstimator takes sample_weight beside y, also where the estimator ignores "
+                f"y, as {name} may. Pass y=numpy.zeros(len(X)), and let the oracle yield X, y and "
+                "sample_weight."
+            )
+    return data_check(given)(X, y, sample_weight)
+
+
+def data_check(given: Parameters) -> Callable[..., Dataset]:
+    """Return the check of a dataset: of its form alone where the promise is plain."""
+    is_plain = is_derived(given) or isinstance(given.sensitivity, KnownSensitivity | Real)
+    classes = public_classes(given) if is_plain and is_classifier(given.estimator) else None
+    return partial(
+        check_data,
+        clone(given.estimator),
+        response_is_used(given),
+        is_plain=is_plain,
+        classes=classes,
+    )
+
+
+def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDArray] | None:
+    """Return the labels that were declared, of all outputs or one by one; None if none were."""
+    classes: Any = given.classes
+    if classes is not None:
+        nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in classes)
+        return [np.unique(labels) for labels in (classes if nested else [classes])]
+    oracle = oracle or getattr(given.sensitivity, "draws_from", None)  # raw ones are adapted
+    if oracle is None and given.prior is not None:
+        oracle = as_oracle(given.prior)
+    if oracle is not None and oracle.classes_ is not None:
+        return [oracle.classes_]
+    if is_derived(given):
+        raise ValueError(
+            "The 'classes' parameter of PrivateEstimator must declare the labels with "
+            "sensitivity='known': what is promised of all records may not depend on theirs. "
+            "Got None."
+        )
+    return None
+
+
+def response_is_used(given: Parameters) -> bool:
+    """Return whether the estimator, or a target of the user, reads y."""
+    return isinstance(given.release, Target) or uses_response(given.estimator)
+
+
+def check_data(
+    estimator: Estimator,
+    uses_response: bool,
+    X: Container,
+    y: Container = None,
+    sample_weight: Container = None,
+    *,
+    is_plain: bool = False,
+    classes: list[NDArray] | None = None,
+) -> Dataset:
+    """Check the form of the data, and leave out a y that has no use."""
+    tags = get_tags(estimator)
+    for kind in ("allow_nan", "categorical", "string", "dict"):
+        setattr(tags.input_tags, kind, takes(estimator, kind))
+    needs_y = get_tags(last_step(estimator)).target_tags.required  # a pipeline does not say so
+    if y is None and needs_y:
+        raise ValueError(
+            "This PrivateEstimator requires y to be passed, but the target y is None: "
+            f"{type(last_step(estimator)).__name__} needs responses. A plan takes those of 'like' "
+            "or of the oracle, such as PublicDataOracle(X, y) or RandomTaskOracle(X, classes=...)."
+        )
+    if sample_weight is None and not uses_response:
+        y = None
+    return check_private_dataset(X, y, sample_weight, tags, is_plain, classes)
+
+
+def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) -> None:
+    """Refuse oracles that hold private records, and warn of parameters that do.
+
+    The others are values that a search may set as parameters.
+    """
+    check_is_public(getattr(given.sensitivity, "draws_from", None), dataset)
+    if given.prior is not None:
+        check_is_public(as_oracle(given.prior), dataset)
+    declared = *public_parameters(given.estimator, given.release), *others
+    if any(shares_memory(each, dataset) for each in declared):
+        warn(
+            "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "
+            "of the private records, which makes it public: nothing is promised of it. "
+            "Declare it, or take it from public records.",
+            PrivacyLeakWarning,
+        )
+
+
+def make_target(
+    estimator: Estimator, release: Any, public_fit: Estimator, weighted: bool = False
+) -> Target:
+    """Make the target of one estimator.
+
+    "auto" takes the leaves of a tree or forest, else fitted attributes. A transformer takes the
+    fitted function on its lattice, and a target is taken as it is. A weighted fit is another
+    function of the data.
+    """
+    if is_auto(release) and is_tree(last_step(estimator)):
+        release = LeafTarget()
+    if isinstance(release, LeafTarget):
+        target: Target = release.bind(estimator, public_fit)
+    elif isinstance(release, BernsteinTransformer):
+        target = FittedFunctionTarget(estimator, release, public_fit)
+    elif isinstance(release, Target):
+        return release
+    else:
+        target = ParameterTarget(estimator, release, public_fit)
+    if weighted:
+        target.description += ", weighted"
+        target.key_parts += ("weighted",)
+    return target
+
+
 def given_sensitivity(given: Parameters, n_samples: int) -> Any:
     """The sensitivity as given, with its prior; of one to be derived what draws the prior."""
     if is_derived(given):
@@ -149,22 +400,15 @@ def known_sensitivity(
     target: KnownTarget | KnownDensityTarget, mechanism: Mechanism
 ) -> KnownSensitivity:
     """Return the bound of a target in the norm of a mechanism, and for a choice in both."""
-    first, l2 = map(target.bound, (1, 2))
+    l1, l2 = map(target.bound, (1, 2))
     in_l1 = mechanism.geometry.order == 1
-    if isinstance(target, KnownDensityTarget):
-        declared, missing, filled = "the box", "records with missing numbers left out", ""
-    else:
-        declared, missing = "labels, bounds", "missing numbers counted as 0"
-        filled = " after the steps"
-    if target.steps.steps:
-        missing += f"{filled}, unless one fills them"
     return KnownSensitivity(
-        first if in_l1 else l2,
+        l1 if in_l1 else l2,
         "l1" if in_l1 else "l2",
         target.n_samples,
-        l2_value=min(first, l2) if len(mechanism.alternatives) > 1 else None,
-        preconditions=f"that {declared} and frozen steps are public",
-        missing=missing,
+        l2_value=min(l1, l2) if len(mechanism.alternatives) > 1 else None,
+        preconditions=target.preconditions,
+        missing=target.missing,
         source="user guide, 'Sensitivities on paper'",
         shape=target.shape,
     )

@@ -156,7 +156,7 @@ def release(
     check_is_public(getattr(sensitivity, "draws_from", None), dataset)
     pays = find_accountant(accountant)
     pays.rehearse(least_spend(mechanism, sensitivity, lengths[0]))  # before pairs are sampled
-    plan, dataset = _plan_for(dataset, lengths[0], target, mechanism, sensitivity, responses, names)
+    plan, dataset = plan_for(dataset, lengths[0], target, mechanism, sensitivity, responses, names)
     return plan.execute_checked(dataset, accountant=accountant, random_state=random_state)
 
 
@@ -229,17 +229,17 @@ def plan_release(
     """
     _check_mechanism(mechanism)
     check_count("n_samples", n_samples, "plan_release")
-    return _plan_for(like, n_samples, target, mechanism, sensitivity, responses, names)[0]
+    return plan_for(like, n_samples, target, mechanism, sensitivity, responses, names)[0]
 
 
-def _plan_for(
+def plan_for(
     like: Container,
     n_samples: int,
     target: Target | Callable,
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
-    responses: Iterable[object] | None,
-    names: Iterable[str | Collection[str]] | None,
+    responses: Iterable[object] | None = None,
+    names: Iterable[str | Collection[str]] | None = None,
 ) -> tuple[ReleasePlan, Dataset]:
     """Make the plan, and bring the records of which it has the form into that form."""
     target = _prepare_target(target, mechanism, responses)

@@ -29,7 +29,7 @@ from skdp import (
     UniformOracle,
 )
 from skdp.accounting import PrivacyAccountant
-from skdp.simulation import Simulation
+from skdp.search.simulation import Simulation
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="needs the 'plot' extra")
 

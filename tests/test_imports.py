@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import itertools
 import re
 import socket
 import subprocess
@@ -16,30 +17,11 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "skdp").rglob("*.py"))
 SCRIPTS = sorted([*(ROOT / "examples").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")])
 
-WINGS = {"estimators", "functions", "sensitivity", "mechanisms", "codes", "accounting"}
-TOP = {"displays", "audit", "risk", "search"}
-LEVELS = (
-    {"exceptions": 0, "_version": 0, "core": 1}
-    | dict.fromkeys(WINGS, 2)
-    | {
-        "bounds": 3,
-        "fitted_function": 3,
-        "save": 3,
-        "known_density": 4,
-        "targets": 4,
-        "result": 4,
-        "plan": 5,
-        "delegation": 6,
-        "checks": 7,
-        "planning": 7,
-        "preparation": 8,
-        "release": 9,
-        "estimator": 9,
-    }
-    | {"simulation": 10}
-    | dict.fromkeys(TOP, 11)
-    | {"__main__": 12}
-)
+WINGS = {"estimators", "sensitivity", "mechanisms", "codes", "accounting"}
+LEVELS = {"exceptions": 0, "_version": 0, "core": 1} | dict.fromkeys(WINGS, 2)
+LEVELS |= {"functions": 3, "bounds": 3, "save": 4, "result": 5, "plan": 6, "planning": 7}
+LEVELS |= {"preparation": 8, "release": 8, "estimator": 9, "search": 10}
+LEVELS |= dict.fromkeys({"displays", "audit", "risk"}, 11) | {"__main__": 12}
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "tqdm", "dp_accounting", "opendp"}
 
 
@@ -112,6 +94,37 @@ def direction_violations(module, source, modules=frozenset(MODULES)):
         if target_level is None or not (target_level < level or target_room == room):
             found.append(f"{module} imports {target}")
     return found
+
+
+def circles(texts):
+    """Sets of modules that import each other, wherever in their text.
+
+    Parameters
+    ----------
+    texts : dict of str to str
+        Dotted names of the modules, and their texts.
+
+    Returns
+    -------
+    list of list of str
+        Each circle is a list of names.
+    """
+    reached = {
+        module: {
+            name if name in texts else name.rpartition(".")[0] for name, _ in imported(parsed(text))
+        }
+        & texts.keys()
+        for module, text in texts.items()
+    }
+    for middle, others in itertools.product(texts, repeat=2):
+        if middle in reached[others]:
+            reached[others] |= reached[middle]
+    found = {
+        frozenset(other for other in reached[module] if module in reached[other])
+        for module in texts
+        if module in reached[module]
+    }
+    return sorted(map(sorted, found))
 
 
 def private_names(source):
@@ -194,6 +207,29 @@ def test_a_planted_import_against_the_direction_is_found(module, line):
 def test_an_import_along_the_direction_passes(module, line):
     modules = MODULES | {"skdp.estimators.validation", "skdp.exceptions", "skdp.release"}
     assert direction_violations(module, line, modules) == []
+
+
+# Sensitivities of three kinds that name each other in their annotations.
+KINDS_OF_SENSITIVITY = {f"skdp.sensitivity.{name}" for name in ("base", "bounds", "estimate")}
+KINDS_OF_SENSITIVITY |= {"skdp.sensitivity.sampler"}
+
+
+def test_no_modules_import_each_other():
+    found = circles({module_name(path): path.read_text() for path in SOURCES})
+    assert [circle for circle in found if not KINDS_OF_SENSITIVITY.issuperset(circle)] == []
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"a": "import b", "b": "import c", "c": "def f():\n    from a import x", "d": "import a"},
+        {"a.b": "from a import c", "a.c": "if TYPE_CHECKING:\n    from a.b import x"},
+        {"a": "import a"},
+    ],
+)
+def test_a_planted_circle_is_found(texts):
+    expected = sorted(texts.keys() - {"d"})
+    assert circles(texts) == [expected]
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ from skdp import (
 from skdp.bounds import mean_bound
 from skdp.functions.bernstein import coefficients_of
 from skdp.functions.bernstein_order import noise_followed
-from skdp.known_density import KERNELS, KnownDensityTarget
+from skdp.functions.known_density import KERNELS, KnownDensityTarget
 
 UNIT = np.array([[0.0, 0.0], [1.0, 1.0], [0.2, 0.7]])
 
@@ -361,13 +361,24 @@ def test_a_density_behind_a_prior_takes_its_order_by_the_noise_that_is_left():
     assert drawn < 0.9 * blind
 
 
+class Noisy(LaplaceMechanism):
+    """Says of its noise what it is told."""
+
+    def __init__(self, columns):
+        super().__init__(1.0)
+        self.columns = columns
+
+    def noise_columns(self, shape, sensitivity):
+        return self.columns
+
+
 def test_noise_that_is_no_number_chooses_no_order():
     """Which would be an error after payment; as of a bound near the largest float."""
     X = np.random.default_rng(0).uniform(size=(50, 1))
     target = private(KernelDensity(bandwidth=0.3)).plan(50, like=X).target
-    assert target.knowing_noise(np.full((11, 11), np.inf)) is target
-    assert target.knowing_noise(None) is target
-    assert target.knowing_noise(np.eye(11)) is not target
+    assert target.with_noise(Noisy(np.full((11, 11), np.inf)), 1.0, None) is target
+    assert target.with_noise(Noisy(None), 1.0, None) is target
+    assert target.with_noise(Noisy(np.eye(11)), 1.0, None) is not target
 
 
 def test_the_function_of_a_classifier_follows_what_a_code_has_decoded():
@@ -377,7 +388,7 @@ def test_the_function_of_a_classifier_follows_what_a_code_has_decoded():
     )
     classifier = SVC().fit(X, X[:, 0] > 0.5)
     target = FittedFunctionTarget(classifier, box, public_fit=classifier)
-    assert target.knowing_noise(np.eye(11)) is target
+    assert target.with_noise(Noisy(np.eye(11)), 1.0, None) is target
 
 
 @pytest.mark.parametrize("kernel", list(KERNELS))

@@ -36,7 +36,7 @@ from skdp import (
 )
 from skdp.audit import find_leaks
 from skdp.estimators.parameters import ParameterTarget
-from skdp.fitted_function import FittedFunctionTarget
+from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.mechanisms.base import Mechanism
 
 CODE = (type, types.ModuleType, types.FunctionType, types.FrameType)

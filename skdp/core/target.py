@@ -37,6 +37,11 @@ class Target(Keyed, ABC):
         that you change whenever you change its code.
     allow_nan : bool
         Whether entries of X may be missing. By default they may not.
+    fits_estimator : bool
+        Whether the target fits an estimator. One that does not is tried on made-up records before
+        private ones, where its sensitivity is known on paper. By default it does not.
+    restores_choice : bool
+        Whether `restore` takes the position of a response that was chosen, in place of numbers.
 
     See Also
     --------
@@ -56,6 +61,8 @@ class Target(Keyed, ABC):
 
     description: str = default(class_name)
     allow_nan: bool = False
+    fits_estimator: bool = False
+    restores_choice: bool = False
 
     # All that the values of a class of skdp depend on besides the dataset; None: every attribute.
     key_parts: Any = None
@@ -92,13 +99,34 @@ class Target(Keyed, ABC):
         """
         return value
 
-    def without_records(self) -> Target:
-        """Return what only has to restore, and is saved with a release.
+    def with_noise(
+        self, mechanism: Any, sensitivity: float, errors: NDArray[np.float64] | None
+    ) -> Target:
+        """Return a target that knows the noise of the value that it restores; by default itself.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Which noise.
+        sensitivity : float
+            What the noise was calibrated to.
+        errors : ndarray of float or None
+            The standard error of each number, in the shape of the value, if they are known.
 
         Returns
         -------
         Target
-            This one, unless overridden by a target that keeps records of the oracle.
+            This one, or a copy.
+        """
+        return self
+
+    def without_records(self) -> Target:
+        """Return a copy without records of the oracle, which is saved with a release.
+
+        Returns
+        -------
+        Target
+            It only has to restore. By default this one.
         """
         return self
 
@@ -180,31 +208,19 @@ class Target(Keyed, ABC):
         """
         return None
 
-    def pair_values(
-        self, records: Dataset, seed: int, position: int = -1
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Evaluate the two neighboring datasets made from n + 1 records, by default by two calls.
 
-        Parameters
-        ----------
-        records : Dataset of n_samples + 1 records
-            Public records: a named tuple of X, y and sample_weight, of which `parts` are those that
-            are there.
-        seed : int
-            Seed of both evaluations.
-        position : int, default=-1
-            Where the replaced record stands.
+def pair_values(
+    target: Target, records: Dataset, seed: int, position: int = -1
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Evaluate a target on the two neighboring datasets made from n + 1 public records.
 
-        Returns
-        -------
-        value, other : ndarray of float
-            The two values. Another way must give the same.
-        """
-        dataset, neighbor = neighboring_pair(records, position)
-        value = self(*dataset.parts, seed=seed)
-        check_unlabeled(value, self.description)
-        value = np.array(value)  # a copy: the other may be in its place
-        return value, np.asarray(self(*neighbor.parts, seed=seed))
+    Both evaluations share the seed. `position` is where the replaced record stands.
+    """
+    dataset, neighbor = neighboring_pair(records, position)
+    value = target(*dataset.parts, seed=seed)
+    check_unlabeled(value, target.description)
+    value = np.array(value)  # a copy: the other may be in its place
+    return value, np.asarray(target(*neighbor.parts, seed=seed))
 
 
 def replaces(target: Target, name: str) -> bool:

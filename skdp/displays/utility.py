@@ -16,8 +16,8 @@ from skdp.core.types import Estimator
 from skdp.displays.drawing import DrawsOnAxes
 from skdp.estimator import PrivateEstimator
 from skdp.plan import ReleasePlan
+from skdp.search.simulation import Simulation, sampler_of
 from skdp.sensitivity.sampler import SensitivitySampler
-from skdp.simulation import Simulation, sampler_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

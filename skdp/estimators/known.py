@@ -10,6 +10,7 @@ import copy
 import math
 from collections.abc import Iterator
 from itertools import chain, takewhile
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +85,9 @@ class PublicSteps:
 class KnownTarget(Target):
     """The statistic of an estimator as configured, and the estimator that is made of it."""
 
+    fits_estimator = True
+    preconditions = "that labels, bounds and frozen steps are public"
+
     def __init__(self, estimator: Estimator, public_fit: Estimator, n_samples: int):
         self.public_fit = public_fit
         self.n_samples = n_samples
@@ -102,6 +106,12 @@ class KnownTarget(Target):
     def shape(self) -> tuple[int, ...]:
         """Shape of the value."""
         return (math.prod(self.statistic.shape),)
+
+    @property
+    def missing(self) -> str:
+        """What becomes of a missing number."""
+        filled = " after the steps, unless one fills them" if self.steps.steps else ""
+        return f"missing numbers counted as 0{filled}"
 
     def bound(self, order: float) -> float:
         """Return how far one record can move the value, in the norm of this order."""
@@ -137,14 +147,16 @@ class KnownTarget(Target):
             entry.finish(model, _learner(self.public_fit)[0])
         return released
 
-    def knowing_errors(
-        self, errors: NDArray[np.float64], usual: NDArray[np.float64] | None
+    def with_noise(
+        self, mechanism: Any, sensitivity: float, errors: NDArray[np.float64] | None
     ) -> KnownTarget:
-        """Return one that knows the standard errors of what it is to restore, and a prior mean."""
+        if errors is None:
+            return self
         knowing = copy.copy(self)
         shape = self.statistic.shape
         knowing.statistic = copy.copy(self.statistic)
         knowing.statistic.errors = errors.reshape(shape)
+        usual = mechanism.geometry.basis.mean
         knowing.statistic.usual = None if usual is None else usual.reshape(shape)
         return knowing
 

@@ -46,6 +46,8 @@ class ParameterTarget(Target):
     ``"estimators_[0]__coef_"`` reaches into a composition.
     """
 
+    fits_estimator = True
+
     def __init__(self, estimator: Estimator, release: str | Sequence[str], public_fit: Estimator):
         self.estimator = with_public_structure(without_side_effects(estimator), public_fit)
         self.public_fit = public_fit
@@ -75,7 +77,15 @@ class ParameterTarget(Target):
         dataset = Dataset(*parts)
         if self._shuffled:
             dataset = reorder(dataset, seed)
-        return self.flatten(fit_on(fitted, dataset))
+        # Parts of a composite estimator may make infinite numbers of finite ones.
+        finite = not self._is_composite and all(
+            find_non_finite(part) is None for part in dataset.parts
+        )
+        with config_context(
+            assume_finite=finite or None,  # None leaves it as it is
+            skip_parameter_validation=True,  # the public fit has validated the parameters
+        ):
+            return self.flatten(fit_on(fitted, dataset))
 
     def check_oracle(self, *records: Container) -> None:
         """Refuse an oracle with whose records a released attribute is not finite."""
@@ -85,22 +95,6 @@ class ParameterTarget(Target):
                     f"{name} is not finite in a fit to records of the oracle, as where a column "
                     "has no values. Leave such a column out of X, or let the oracle fill it."
                 )
-
-    def pair_values(
-        self, records: Dataset, seed: int, position: int = -1
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Evaluate a pair without checking parameters and finite records again.
-
-        A step of a composite may make infinite values, so there scikit-learn checks them.
-        """
-        finite = not self._is_composite and all(
-            find_non_finite(part) is None for part in records.parts
-        )
-        with config_context(
-            assume_finite=finite or None,  # None leaves it as it is
-            skip_parameter_validation=True,
-        ):
-            return super().pair_values(records, seed, position)
 
     def flatten(self, fitted: Estimator) -> NDArray[np.float64]:
         """Join the released attributes of a fit of the public structure into a vector."""
@@ -121,8 +115,11 @@ class ParameterTarget(Target):
         drop_out_of_bag(released)
         return released
 
-    def knowing_errors(self, errors: NDArray[np.float64]) -> ParameterTarget:
-        """Return one that knows the standard errors of what it is to restore."""
+    def with_noise(
+        self, mechanism: Any, sensitivity: float, errors: NDArray[np.float64] | None
+    ) -> ParameterTarget:
+        if errors is None:
+            return self
         knowing = copy.copy(self)
         knowing._errors = self.by_name(errors)
         return knowing

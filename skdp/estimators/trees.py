@@ -172,6 +172,8 @@ class LeafValues(Target):
     same, fitted on public records. `ranges` of the responses are None for a classifier.
     """
 
+    fits_estimator = True
+
     def __init__(
         self, estimator: Estimator, public_fit: Estimator, ranges: NDArray[np.float64] | None
     ):

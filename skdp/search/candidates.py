@@ -25,6 +25,8 @@ class CandidateScores(Target):
     the records as these see them, so that none fails in the steps before.
     """
 
+    fits_estimator = True
+
     def __init__(
         self,
         estimators: Sequence[Estimator],

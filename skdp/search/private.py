@@ -10,37 +10,41 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import clone
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_accountant, warn_if_uncharged
 from skdp.accounting.tally import compose
-from skdp.checks import check_holds_no_record, check_parameters, data_check, is_derived
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import spare, usual_errors
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
-from skdp.delegation import DelegatedMethods, fitted_attributes
-from skdp.estimator import PrivateEstimator
+from skdp.estimator import PrivateEstimator, PrivateModel
 from skdp.estimators.configuration import check_configuration
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.plan import ReleasePlan, of_each, settled_again, spend_of
+from skdp.plan import ReleasePlan, of_each, spend_of
 from skdp.planning import least_spend, rehearse
-from skdp.preparation import prepare
-from skdp.release import plan_release
+from skdp.preparation import (
+    check_holds_no_record,
+    check_parameters,
+    data_check,
+    is_derived,
+    prepare,
+    warn_of_parameters,
+)
+from skdp.release import plan_for
 from skdp.result import Release
 from skdp.search.candidates import CandidateScores, check_scores, list_candidates
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
-from skdp.targets import warn_if_fitted, warn_if_unsaved
 
 
-class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
+class PrivateSearchCV(PrivateModel):
     """Choose hyper-parameters privately, and fit with them privately.
 
     Every candidate is scored on the private records by cross-validation, of the wrapped estimator
@@ -221,8 +225,9 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         candidates = self._candidates()
         models = [_set(self.estimator, params, len(candidates)) for params in candidates]
         self._check_parameters(models)
-        warn_if_fitted(self.estimator.estimator, self.param_grid)
-        warn_if_unsaved(self.estimator.release, *(model.estimator for model in models))
+        warn_of_parameters(
+            self.estimator, *(model.estimator for model in models), held=self.param_grid
+        )
         given = self.accountant or self.estimator.accountant
         pays = find_accountant(given)
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y))
@@ -242,7 +247,7 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             if not isinstance(each.sensitivity, SensitivitySampler):
                 each.plan()  # which samples nothing; what is given may be for one candidate only
         known = [each.target for each in prepared] if is_derived(self.estimator) else []
-        choice = self._plan_choice([model.estimator for model in models], dataset, known)
+        choice, scored = self._plan_choice([model.estimator for model in models], dataset, known)
         rehearse(choice.mechanism, np.zeros(len(models)), choice.sensitivity.value)
         planned = replace(prepared[0].plan(), n_alternatives=len(models))
         promise = together(choice.guarantee, planned.guarantee)
@@ -253,30 +258,28 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             check_scores(_scored(choice.target, prepared[0].public), candidates, "PrivateSearchCV")
 
         warn_if_uncharged(given)  # once for both
-        chosen = settled_again(choice).execute(
-            *dataset.parts, accountant=pays, random_state=_apart(self.random_state)
+        chosen = choice.execute_checked(
+            scored, accountant=pays, random_state=_apart(self.random_state)
         )
         index = chosen.value
-        plan = settled_again(planned)
         if index > 0:
-            plan = replace(prepared[index].plan(), n_alternatives=len(models))
-        plan = replace(plan, accountant=given)
-        released = plan.execute(
-            *dataset.parts, accountant=pays, random_state=self.estimator.random_state
+            planned = replace(prepared[index].plan(), n_alternatives=len(models))
+        plan = replace(planned, accountant=given)
+        released = plan.execute_checked(
+            prepared[index].example, accountant=pays, random_state=self.estimator.random_state
         )
         whole = replace(
             released,
             guarantee=together(chosen.guarantee, released.guarantee),
             plan=f"{chosen.plan}\nChosen: {candidates[index]}\n{released.plan}",
         )
-        self.__dict__.update(  # at once: an interrupt could leave the guarantee of another fit
+        return self._keep(
+            *(plan, whole),
             best_index_=index,
             best_params_=candidates[index],
             cv_results_={"params": candidates},
             choice_=chosen,
-            **fitted_attributes(plan, whole),
         )
-        return self
 
     @property
     def best_estimator_(self) -> Estimator:
@@ -325,7 +328,8 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     def _plan_choice(
         self, estimators: list[Estimator], dataset: Dataset, known: list[Target]
-    ) -> ReleasePlan:
+    ) -> tuple[ReleasePlan, Dataset]:
+        """Make the plan of the choice, and bring the records into its form."""
         sensitivity = self.sensitivity
         if getattr(sensitivity, "estimator", None) is not None:
             raise ValueError(
@@ -335,13 +339,8 @@ class PrivateSearchCV(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         if isinstance(sensitivity, SensitivitySampler):
             used = dataset.y is not None
             sensitivity = sensitivity.for_estimator(estimators[0], "auto", dataset, used)
-        return plan_release(
-            CandidateScores(estimators, self.scoring, self.cv, known),
-            n_samples=dataset.n_records,
-            like=dataset,
-            mechanism=self.mechanism,
-            sensitivity=sensitivity,
-        )
+        target = CandidateScores(estimators, self.scoring, self.cv, known)
+        return plan_for(dataset, dataset.n_records, target, self.mechanism, sensitivity)
 
     def _check_served(self, estimator: Estimator, name: str) -> None:
         self.estimator._check_served(estimator, name)

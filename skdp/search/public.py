@@ -11,7 +11,7 @@ from sklearn.base import clone
 from skdp.core.room import usual_errors
 from skdp.estimator import PrivateEstimator
 from skdp.search.candidates import check_scores, list_candidates
-from skdp.simulation import Simulation, sampler_of
+from skdp.search.simulation import Simulation, sampler_of
 
 
 @usual_errors

@@ -26,7 +26,7 @@ from skdp.core.interrupts import raise_noted
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.streams import block_key, pair_key, pilot_key, streams
-from skdp.core.target import LabeledValueError, Target
+from skdp.core.target import LabeledValueError, Target, pair_values
 from skdp.sensitivity.drawing import draw, shaken
 from skdp.sensitivity.execution import CHUNK_SIZE, run_chunk
 
@@ -134,7 +134,7 @@ class PairSource:
         if shake:
             records = shaken(records, rng)
         try:
-            value, other = self.target.pair_values(records, target_seed, position)
+            value, other = pair_values(self.target, records, target_seed, position)
         except LabeledValueError:
             raise  # it would do so on every pair
         except Exception as error:

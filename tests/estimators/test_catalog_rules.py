@@ -59,7 +59,7 @@ from skdp.estimators.catalog.table import (
 )
 from skdp.estimators.packing import is_float, same
 from skdp.estimators.parameters import ParameterTarget
-from skdp.targets import check_release
+from skdp.preparation import check_release
 
 # fits to few records
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

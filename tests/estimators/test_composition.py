@@ -59,7 +59,7 @@ from skdp.estimators.members import (
     split_name,
 )
 from skdp.estimators.parameters import ParameterTarget
-from skdp.targets import check_release
+from skdp.preparation import check_release
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from skdp.core.dataset import Dataset, neighboring_pair
-from skdp.core.target import FunctionTarget
+from skdp.core.target import FunctionTarget, pair_values
 from skdp.estimators.parameters import ParameterTarget
 
 X, y = make_classification(n_samples=41, n_features=4, random_state=0)
@@ -31,14 +31,14 @@ def test_pair_equals_two_calls(estimator):
     target = ParameterTarget(estimator, "auto", estimator.fit(X, y))
     records = Dataset(X, y)
     dataset, neighbor = neighboring_pair(records)
-    value, other = target.pair_values(records, seed=3)
+    value, other = pair_values(target, records, seed=3)
     np.testing.assert_array_equal(value, target(*dataset.parts, seed=3))
     np.testing.assert_array_equal(other, target(*neighbor.parts, seed=3))
     assert not np.array_equal(value, other)
 
 
 def test_plain_functions_are_called_twice():
-    value, other = FunctionTarget(np.sum).pair_values(Dataset(np.array([1.0, 2.0, 4.0])), seed=0)
+    value, other = pair_values(FunctionTarget(np.sum), Dataset(np.array([1.0, 2.0, 4.0])), seed=0)
     assert (value, other) == (3.0, 5.0)
 
 
@@ -62,9 +62,9 @@ class Configured(BaseEstimator):
     ],
 )
 def test_checks_are_off_only_where_they_were_made(estimator, last, name, expected):
-    records = np.array([[0.0], [1.0], [last]])
-    target = ParameterTarget(estimator, [name], estimator.fit(records[:2]))
-    value, _ = target.pair_values(Dataset(records), seed=0)
+    records = np.array([[last], [0.0], [1.0]])
+    target = ParameterTarget(estimator, [name], estimator.fit(records[1:]))
+    value, _ = pair_values(target, Dataset(records), seed=0)
     np.testing.assert_array_equal(value, expected)
     assert not get_config()["assume_finite"]
     assert not get_config()["skip_parameter_validation"]
@@ -75,7 +75,7 @@ def test_records_that_are_not_finite_still_fail():
     broken = X.copy()
     broken[0, 0] = np.inf
     with pytest.raises(ValueError, match="infinity"):
-        target.pair_values(Dataset(broken, y), seed=0)
+        pair_values(target, Dataset(broken, y), seed=0)
 
 
 def test_infinity_made_inside_a_pipeline_still_fails():
@@ -84,7 +84,7 @@ def test_infinity_made_inside_a_pipeline_still_fails():
     target = ParameterTarget(estimator, "auto", estimator.fit(positive, y))
     positive[0, 0] = 0.0
     with np.errstate(divide="ignore"), pytest.raises(ValueError, match="infinity"):
-        target.pair_values(Dataset(positive, y), seed=0)
+        pair_values(target, Dataset(positive, y), seed=0)
 
 
 @pytest.mark.parametrize("estimator", [LinearSVC(), SGDClassifier(warm_start=True)], ids=str)
@@ -92,7 +92,7 @@ def test_every_fit_is_cold(estimator):
     """Also with `warm_start`."""
     target = ParameterTarget(estimator, "auto", clone(estimator).fit(X, y))
     first = target(X, y, seed=3)
-    target.pair_values(Dataset(X[::-1], 1 - y), seed=4)
+    pair_values(target, Dataset(X[::-1], 1 - y), seed=4)
     np.testing.assert_array_equal(target(X, y, seed=3), first)
     assert vars(target.estimator).keys() == vars(clone(estimator)).keys()
 

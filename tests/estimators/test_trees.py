@@ -37,7 +37,7 @@ from skdp.core.identity import key_of
 from skdp.estimators.catalog import CATALOG
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.trees import LeafValues
-from skdp.targets import check_release, make_target
+from skdp.preparation import check_release, make_target
 
 X, y = make_classification(
     n_samples=240, n_features=4, n_informative=3, n_redundant=0, n_classes=3, random_state=0

@@ -26,7 +26,7 @@ from skdp import (
     UniformOracle,
 )
 from skdp.core.dataset import as_dataset
-from skdp.core.target import FunctionTarget
+from skdp.core.target import FunctionTarget, pair_values
 from skdp.estimators.parameters import ParameterTarget
 
 N = 60
@@ -51,7 +51,7 @@ def norms(target, oracle, n_pairs=8, n_samples=N, geometry="l1", **options):
 def assert_rows_are_those_of_calls(target, *records):
     """The rows of n records add up to a call, and give the difference of a pair, to 1e-8."""
     rows = target.closed_form(*records)
-    value, other = target.pair_values(as_dataset(records), seed=0)
+    value, other = pair_values(target, as_dataset(records), seed=0)
     each = rows(*records)
     np.testing.assert_allclose(each[:-1].sum(axis=0), value, rtol=1e-8, atol=1e-12)
     difference = value - other

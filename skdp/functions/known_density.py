@@ -31,8 +31,8 @@ from skdp.core.types import Container, Estimator
 from skdp.estimators.known import PublicSteps, check_steps
 from skdp.estimators.members import last_step
 from skdp.estimators.public_fit import in_container_of
-from skdp.fitted_function import FittedFunctionTarget
 from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.functions.lattice import stretch
 
 KERNEL_DENSITY = "sklearn.neighbors.KernelDensity"
@@ -90,11 +90,8 @@ def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> Non
     model = last_step(public_fit)
     if not isinstance(target, FittedFunctionTarget) or public_name(type(model)) != KERNEL_DENSITY:
         return
-    if isinstance(target, KnownDensityTarget):
-        points = target.seen
-    elif model is public_fit:
-        points = target.transformer.lattice_
-    else:  # steps between bring the lattice into other units
+    points = target.lattice_seen(public_fit)
+    if points is None:
         return
     bandwidth, widths = float(model.bandwidth_), np.ptp(points, axis=0)
     if widths.max() > DIFFERENT * widths.min():
@@ -120,6 +117,8 @@ def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> Non
 
 class KnownDensityTarget(FittedFunctionTarget):
     """The density of an estimator as configured, with what bounds it."""
+
+    preconditions = "that the box and frozen steps are public"
 
     def __init__(
         self,
@@ -149,6 +148,15 @@ class KnownDensityTarget(FittedFunctionTarget):
             )
         self.shape = (len(self._points),)
         self.key_parts = (*self.key_parts, self.steps.steps, self.seen, "known", n_samples)
+
+    @property
+    def missing(self) -> str:
+        """What becomes of a missing number."""
+        filled = ", unless one fills them" if self.steps.steps else ""
+        return f"records with missing numbers left out{filled}"
+
+    def lattice_seen(self, public_fit: Estimator) -> NDArray[np.float64]:
+        return self.seen
 
     def _check_grid(self) -> None:
         """Refuse steps that turn the lattice or bend it, so that its rows are none any more."""

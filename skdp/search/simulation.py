@@ -19,7 +19,7 @@ from skdp.core.room import spare
 from skdp.core.schema import Schema
 from skdp.core.types import Estimator
 from skdp.estimator import PrivateEstimator
-from skdp.plan import ReleasePlan, settled_again
+from skdp.plan import ReleasePlan
 from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
 
@@ -73,12 +73,11 @@ class Simulation:
 
     def private_scores(self, plan: ReleasePlan, scoring: Any) -> NDArray[np.float64]:
         """Score what would be released of each dataset."""
-        again = settled_again(plan)
 
         def released(i: int, train: Dataset) -> Any:
             free = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)  # of these records
-            data = copy.deepcopy(train)
-            return again.execute(*data, accountant=free, random_state=i).value
+            data = plan.checked(*copy.deepcopy(train))
+            return plan.execute_checked(data, accountant=free, random_state=i).value
 
         models = (released(i, train) for i, (train, _) in enumerate(self.datasets))
         return self.scores(models, scoring)

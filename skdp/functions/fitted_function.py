@@ -21,7 +21,7 @@ from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.kernel_rows import kernel_rows
-from skdp.estimators.members import before_last_step, labels_in
+from skdp.estimators.members import before_last_step, labels_in, last_step
 from skdp.estimators.public_fit import in_container_of
 from skdp.functions.bernstein import BernsteinTransformer, coefficients_of
 from skdp.functions.bernstein_basis import as_tensor
@@ -104,6 +104,7 @@ class FittedFunctionTarget(Target):
     ReleasedDensity(...)
     """
 
+    fits_estimator = True
     _noise: NoiseFollowed | None = None
 
     def __init__(
@@ -210,30 +211,27 @@ class FittedFunctionTarget(Target):
             return ReleasedOutlierDetector(self.transformer, coefficients)
         return ReleasedDensity.from_coefficients(self.transformer, coefficients)
 
-    def knowing_noise(self, noise: NDArray[np.float64] | None) -> Self:
-        """Return one that takes the order of a density by the noise of what it restores.
+    def with_noise(
+        self, mechanism: Any, sensitivity: float, errors: NDArray[np.float64] | None
+    ) -> Self:
+        """Let the noise of the value choose the order of a density, where it is to be chosen.
 
         Other functions behind a code are followed as closely as cross-validation does: where the
         oracle is right, that was nearer to the decision function of a kernel machine.
-
-        Parameters
-        ----------
-        noise : ndarray of shape (n_basis, n_columns) or None
-            As returned by `noise_columns` of a mechanism.
-
-        Returns
-        -------
-        FittedFunctionTarget
-            Itself where nothing is to be chosen, or the noise is not known.
         """
         box = self.transformer
-        if noise is None or self.method not in DENSITY or box.order != "auto":
+        if self.method not in DENSITY or box.order != "auto":
             return self
-        if not np.isfinite(noise).all():  # as of a bound near the largest float
+        noise = mechanism.noise_columns((len(self._points),), sensitivity)
+        if noise is None or not np.isfinite(noise).all():  # as of a bound near the largest float
             return self
         told = copy.copy(self)
         told._noise = noise_followed(as_tensor(noise, "noise", box.degree, box.n_features_in_))
         return told
+
+    def lattice_seen(self, public_fit: Estimator) -> NDArray[np.float64] | None:
+        """Return the lattice as the last step sees it; None behind steps that are fitted anew."""
+        return None if last_step(public_fit) is not public_fit else self._points
 
     def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
         classes = None if self._classes is None else [str(label) for label in self._classes]

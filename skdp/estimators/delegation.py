@@ -1,33 +1,20 @@
-"""The methods that private estimators hand to their release and to the released estimator."""
+"""The methods that a private estimator hands to the released estimator."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from functools import wraps
 from numbers import Integral
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self
 
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.base import is_classifier, is_regressor
-from sklearn.utils import Tags, estimator_html_repr, get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.accounting.tally import BudgetTotal
-from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import Container, Estimator, Method, Seed
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.members import last_step
-from skdp.mechanisms.base import Mechanism
-from skdp.plan import ReleasePlan
-from skdp.result import Release, below_promise
-from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.sensitivity.estimate import SensitivityEstimate
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def _released_has(*names: str) -> Callable[[Method], Method]:
@@ -41,22 +28,6 @@ def _released_has(*names: str) -> Callable[[Method], Method]:
         return True
 
     return available_if(check)
-
-
-def _of_release(method: Callable[Concatenate[Release, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Hand a method to the release of a fitted estimator."""
-
-    @wraps(method)
-    def call(self: DelegatedMethods, *args: P.args, **kwargs: P.kwargs) -> T:
-        check_is_fitted(self)
-        return method(self._release, *args, **kwargs)
-
-    return call
-
-
-def _released_is(is_kind: Callable[[Estimator], bool]) -> Callable[[Method], Method]:
-    """Hide a method unless the released estimator, or before fit the one given, is of a kind."""
-    return available_if(lambda self: is_kind(getattr(self, "estimator_", self.estimator)))
 
 
 def _of_model(name: str, does: str, *columns: str) -> Callable[[Any, Container], Any]:
@@ -81,6 +52,36 @@ def _of_model(name: str, does: str, *columns: str) -> Callable[[Any, Container],
     return _released_has(name)(method)
 
 
+def _fit_then(name: str, tells: str, *needs: str) -> Callable[..., Any]:
+    """Fit, then hand the same records to a method of the released estimator."""
+
+    def method(
+        self: DelegatedMethods, X: Container, y: Container = None, sample_weight: Container = None
+    ) -> Any:
+        return getattr(self.fit(X, y, sample_weight), name)(X)
+
+    method.__name__ = f"fit_{name}"
+    method.__doc__ = f"""Fit privately, then {name} the same records with the released estimator.
+
+        The result is not private. {tells}.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The private records.
+        y : array-like of shape (n_samples,) or None, default=None
+            As for `fit`.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            As for `fit`.
+
+        Returns
+        -------
+        array-like
+            As from `{name}`.
+        """
+    return _released_has(*needs)(method)
+
+
 class DelegatedMethods:
     """Each method exists exactly when the wrapped estimator has it.
 
@@ -91,20 +92,7 @@ class DelegatedMethods:
     estimator: Estimator
     random_state: int | None
     estimator_: Estimator
-    guarantee_: PrivacyGuarantee
-    budget_: BudgetTotal
-    sensitivity_: SensitivityEstimate | KnownSensitivity
-    standard_errors_: Any
-    mechanism_: Mechanism
-    plan_: ReleasePlan
-    _release: Release
     _had_seed = False
-
-    summary = _of_release(Release.summary)
-    save = _of_release(Release.save)
-    value_interval = _of_release(Release.value_interval)
-    predict_interval = _released_is(is_regressor)(_of_release(Release.predict_interval))
-    predict_stability = _released_is(is_classifier)(_of_release(Release.predict_stability))
 
     predict_proba = _of_model("predict_proba", "Predict class probabilities", "n_classes")
     predict_log_proba = _of_model("predict_log_proba", "Predict log-probabilities", "n_classes")
@@ -169,19 +157,6 @@ class DelegatedMethods:
             return getattr(self.estimator_, name)
         return super().__getattribute__(name)  # which raises the first error again
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    def _repr_html_(self) -> str:
-        """Show what was promised, alone and with the releases before it, above the diagram."""
-        try:
-            diagram = estimator_html_repr(self)
-        except TypeError:  # scikit-learn 1.9 asks an unfitted step in it to name its columns
-            drawn = copy.copy(self)
-            drawn.estimator = self.estimator_
-            diagram = estimator_html_repr(drawn)
-        return below_promise(self._release, diagram) if hasattr(self, "estimator_") else diagram
-
     @_released_has("predict")
     def predict(self, X: Container, **params: Any) -> NDArray:
         """Predict with the released estimator.
@@ -203,30 +178,9 @@ class DelegatedMethods:
             self._check_served(released, "predict(return_std=True)")
         return released.predict(X, **params)
 
-    @_released_has("fit_predict", "predict")
-    def fit_predict(
-        self, X: Container, y: Container = None, sample_weight: Container = None
-    ) -> NDArray:
-        """Fit privately, then predict the same records with the released estimator.
-
-        The result says to which cluster each private record belongs, or whether it is an outlier:
-        it is not private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The private records.
-        y : array-like of shape (n_samples,) or None, default=None
-            As for `fit`.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            As for `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels of clusters; for outlier detectors -1 for outliers, 1 for inliers.
-        """
-        return self.fit(X, y, sample_weight).predict(X)
+    fit_predict = _fit_then(
+        "predict", "It says to which cluster each record belongs, or whether it is an outlier"
+    )
 
     @_released_has("score")
     def score(self, X: Container, y: Container = None, sample_weight: Container = None) -> float:
@@ -270,29 +224,7 @@ class DelegatedMethods:
         options = {} if random_state is None else {"random_state": random_state}
         return self._released().sample(n_samples, **options)
 
-    @_released_has("transform")
-    def fit_transform(
-        self, X: Container, y: Container = None, sample_weight: Container = None
-    ) -> Container:
-        """Fit privately, then transform the same records with the released estimator.
-
-        The result holds the private records, transformed: it is not private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The private records.
-        y : array-like of shape (n_samples,) or None, default=None
-            As for `fit`.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            As for `fit`.
-
-        Returns
-        -------
-        array-like of shape (n_samples, n_features_out)
-            Transformed records.
-        """
-        return self.fit(X, y, sample_weight).transform(X)
+    fit_transform = _fit_then("transform", "It holds the private records, transformed", "transform")
 
     @_released_has("get_feature_names_out")
     def get_feature_names_out(self, input_features: object = None) -> NDArray:
@@ -328,17 +260,3 @@ class DelegatedMethods:
         if "estimator_" in vars(self):
             self.estimator_.set_output(transform=transform)
         return self
-
-
-def fitted_attributes(plan: ReleasePlan, released: Release) -> dict[str, object]:
-    """Return what a fit keeps: of the plan, and of what came of it."""
-    return {
-        "_release": released,
-        "plan_": plan,
-        "estimator_": released.value,
-        "guarantee_": released.guarantee,
-        "budget_": released.budget,
-        "sensitivity_": released.sensitivity,
-        "standard_errors_": released.standard_errors,
-        "mechanism_": plan.mechanism,
-    }
