@@ -125,6 +125,7 @@ WITHOUT_SIDEBAR = [
         "limitations",
         "glossary",
         "contributing",
+        "development",
         "changelog",
         "dependencies",
         "references",
