@@ -99,7 +99,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "within_subsection_order": place_in_gallery,
-    "ignore_pattern": r"__init__\.py|reproduced\.py",  # no pages: what the pages import
+    "ignore_pattern": r"__init__\.py|reproduced\.py|(?<!_)at_risk\.py",  # what pages import
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("skdp",),
     "reference_url": {"skdp": None},
@@ -125,6 +125,7 @@ WITHOUT_SIDEBAR = [
         "limitations",
         "glossary",
         "contributing",
+        "development",
         "changelog",
         "dependencies",
         "references",

@@ -8,10 +8,9 @@ import pytest
 import skdp
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "CONTRIBUTING.md").read_text()
-SMALL_FILES = [
-    ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", ".pre-commit-config.yaml")
-]
+PAGE = (ROOT / "docs" / "development.md").read_text()
+SMALL_FILES = [ROOT / "docs" / "development.md", ROOT / ".pre-commit-config.yaml"]
+SMALL_FILES += [ROOT / f"{name}.md" for name in ("CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY")]
 SMALL_FILES += sorted(path for path in (ROOT / ".github").rglob("*") if path.is_file())
 
 
@@ -38,6 +37,16 @@ def test_a_missing_line_of_the_tree_would_be_seen():
     assert names_of_package() - set(names_in_tree(shorter)) == {"plan.py"}
 
 
+def test_the_table_of_where_to_look_names_files_of_the_package():
+    table = PAGE.split("| to change | open |")[1].split("\n\n")[0]
+    for row in table.strip().splitlines()[1:]:
+        first, *beside = re.findall(r"`([\w/]+(?:\.py|/))`", row)
+        assert (ROOT / first).exists(), row
+        for name in beside:
+            place = ROOT / name if "/" in name else (ROOT / first).parent / name
+            assert place.exists(), row
+
+
 def test_a_word_stands_once_in_the_glossary_and_in_its_place():
     text = (ROOT / "docs" / "glossary.md").read_text()
     entries = text.split("```{glossary}\n")[1].split("```")[0]
@@ -56,10 +65,19 @@ def test_the_hooks_are_the_commands_of_make_lint():
 
 def test_the_workflow_runs_what_must_hold():
     text = (ROOT / ".github" / "workflows" / "check.yml").read_text()
-    assert re.findall(r"- run: (.*)$", text, re.M) == [".ci/run"]
+    assert re.findall(r"- run: (.*)$", text, re.M) == [".ci/run", "make test"]
     project = (ROOT / "pyproject.toml").read_text()
     oldest = re.search(r'requires-python = ">=([\d.]+)"', project)
     assert f'python-version: "{oldest.group(1)}"' in text
+    versions = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
+    assert versions[0] == oldest.group(1)
+    assert f"python: {versions[1:]}".replace("'", '"') in text
+
+
+def test_the_changelog_has_one_short_entry():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert re.findall(r"^## (\S+)", text, re.M) == [skdp.__version__]
+    assert re.findall(r"^### (\S+)", text, re.M)[0] == "Guarantee"
 
 
 def test_the_templates_and_the_workflow_can_be_read():

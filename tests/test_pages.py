@@ -56,9 +56,18 @@ def broken_links(path):
 
 
 def test_relative_links_lead_somewhere(tmp_path):
-    pages = ["README", "CONTRIBUTING", "SECURITY", "VISION", "CHANGELOG"]
+    pages = ["README", "CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY", "VISION", "CHANGELOG"]
     assert [link for page in pages for link in broken_links(ROOT / f"{page}.md")] == []
 
     planted = tmp_path / "page.md"
     planted.write_text("# A title\n[yes](#a-title) [no](#another) [no](absent.md)")
     assert broken_links(planted) == ["#another", "absent.md"]
+
+
+SCRIPT = re.compile(r"`((?:benchmarks|examples|tests)/[\w/]+\.py)`(?! of\s+commit [0-9a-f]{7})")
+
+
+@pytest.mark.loop("path", PAGES)
+def test_scripts_that_a_page_names_exist_unless_it_names_their_commit(path):
+    named = SCRIPT.findall(path.read_text(encoding="utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []

@@ -1,4 +1,4 @@
-"""Parts made outside of the package, as CONTRIBUTING.md shows them: they work wherever ours do."""
+"""Parts made outside of the package, as docs/development.md has them, work wherever ours do."""
 
 import importlib
 import os
@@ -20,7 +20,7 @@ from skdp import LaplaceMechanism, Mechanism, PrivateEstimator, SensitivitySampl
 from skdp.audit import audit_estimator, audit_release
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+PAGE = (ROOT / "docs" / "development.md").read_text()
 FENCE = re.compile(r"^```python\n# (\w+)\.py\n(.*?)^```$", re.M | re.S)
 EXAMPLES = dict(FENCE.findall(PAGE))
 N = 60

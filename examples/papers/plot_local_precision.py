@@ -28,13 +28,13 @@ def answers(truth, n, rng):
 
 
 def with_laplace_noise(x, n, rng):
-    """Add noise of scale 5."""
-    return x + rng.laplace(scale=5, size=n)
+    """Add noise of scale 5, and round it: the digits of a sum of doubles tell its terms."""
+    return np.round(x + rng.laplace(scale=5, size=n), 6)
 
 
 def noisy_maximum(x, n, rng):
-    """Return the largest of four values with noise of rate 1/2."""
-    return (x + rng.laplace(scale=2, size=(n, 4))).max(axis=1)
+    """Return the largest of four values with noise of rate 1/2, rounded too."""
+    return np.round((x + rng.laplace(scale=2, size=(n, 4))).max(axis=1), 6)
 
 
 mechanisms = {

@@ -65,18 +65,21 @@ PUBLIC_NAMES = (
     "mariam matteo nadia niklas olga oscar paloma patrick quentin rania roberto samira sergei "
     "tatiana tomas ulrich valeria viktor wanda xenia yasmin yusuf zara zoltan"
 )
-COMPUTER_SCIENTISTS = [
-    "Michael Jordan",
-    "Andrew Ng",
-    "Andrew Zisserman",
-    "Christopher Manning",
-    "Jitendra Malik",
-    "Geoffrey Hinton",
-    "Scott Shenker",
-    "Bernhard Scholkopf",
-    "Jon Kleinberg",
-    "Judea Pearl",
-]
+COMPUTER_SCIENTISTS = np.array(
+    [
+        "Michael Jordan",
+        "Andrew Ng",
+        "Andrew Zisserman",
+        "Christopher Manning",
+        "Jitendra Malik",
+        "Geoffrey Hinton",
+        "Scott Shenker",
+        "Bernhard Scholkopf",
+        "Jon Kleinberg",
+        "Judea Pearl",
+    ],
+    dtype=object,
+)
 LETTERS = list("abcdefghijklmnopqrstuvwxyz")
 
 
@@ -87,7 +90,8 @@ def invent_names(n_samples, rng):
         (a[: (len(a) + 1) // 2] + b[len(b) // 2 :]).capitalize()
         for a, b in zip(first, second, strict=True)
     ]
-    return [f"{a} {b}" for a, b in zip(words[::2], words[1::2], strict=True)]
+    full = [f"{a} {b}" for a, b in zip(words[::2], words[1::2], strict=True)]
+    return np.array(full, dtype=object)
 
 
 def count_letters(names):
