@@ -1,4 +1,4 @@
-"""``python -m skdp budget ledger.db``: what was released, for how much, and what is left."""
+"""``python -m skdp budget ledger.db`` shows releases, their cost, and the rest of the budget."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from skdp.exceptions import LedgerError
 from skdp.save import plain
 
 SHOWN = ("time", "label", "n_releases", "epsilon", "delta", "gamma", "law", "partition", "part")
-BROKEN_PIPE = 128 + 13  # as a shell says it of a process that SIGPIPE ended
+BROKEN_PIPE = 128 + 13  # the exit status of a process that SIGPIPE ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, and return the exit status; where nobody reads on, that of a broken pipe."""
+    """Run a command, and return its exit status."""
     try:
         try:
             return _run(arguments)
@@ -72,7 +72,7 @@ def _summary(accountant: PrivacyAccountant) -> dict[str, Any]:
 
 
 def _blocks(accountant: PrivacyAccountant) -> list[str]:
-    """Say what each block of `as_default` promises by itself, where one has several releases."""
+    """Describe the promise of each block of `as_default`, where one has several releases."""
     labels = [str(row["label"] or "").partition(": ") for row in accountant.rows()]
     blocks = Counter(block for block, colon, _ in labels if colon)
     if max(blocks.values(), default=0) < 2:

@@ -1,4 +1,4 @@
-"""Bounds on sensitivities that are proved on paper. None of these functions looks at a record."""
+"""Bounds on sensitivities that are proved on paper, without a look at a record."""
 
 from __future__ import annotations
 
@@ -49,17 +49,16 @@ def mean_bound(
         Number of columns. None takes as many as there are ranges, 1 for a pair.
     ranges : pair of float, or array-like of shape (n_features, 2)
         Lowest and highest value, of all columns or column by column. The private records are
-        clipped to them, so declare them, and never take them from these records. Each column gets
-        noise for the widths of all: bring columns of other units to [0, 1] first, and the released
-        means back. Missing numbers count as 0, clipped: fill them with a public value first where 0
-        is no good value.
+        clipped to them, so never take them from these records. Each column gets noise for the
+        widths of all: bring columns of other units to [0, 1] first. Missing numbers count as 0,
+        clipped: fill them with a public value first where 0 is no good value.
 
     Returns
     -------
     KnownSensitivity
-        In the L1 norm the sum of the widths over n, in the L2 norm their Euclidean length over n;
-        both are attained. Both pay for the rounding of the two computed means: at most n + 8 units
-        in the last place of the largest value that the ranges allow, in whatever order it is added.
+        In the L1 norm the sum of the widths over n, in the L2 norm their Euclidean length over n,
+        both with the rounding of the two computed means: at most n + 8 units in the last place of
+        the largest value that the ranges allow, in any order of addition.
 
     Raises
     ------
@@ -69,8 +68,7 @@ def mean_bound(
     Warns
     -----
     UserWarning
-        If one range is more than ten times as wide as another, or if rounding is most of the bound,
-        as of ranges that are narrow and far from 0.
+        If one range is more than ten times as wide as another, or if rounding is most of the bound.
 
     Examples
     --------
@@ -121,10 +119,10 @@ def svm_bound(
 ) -> KnownSensitivity:
     """Bound the change of (w, b) of a linear support vector machine, in the L1 and the L2 norm.
 
-    The records are in the unit cube, and there are two classes. ``SVC(kernel="linear")`` has a free
-    intercept, which may jump from -1 to 1 when one record changes its label, so its bound is never
-    below 2. ``LinearSVC(loss="hinge")`` penalizes the intercept, the weight of a constant column s,
-    its `intercept_scaling`: the penalty makes it far more stable.
+    The records are in the unit cube, and there are two classes. The free intercept of
+    ``SVC(kernel="linear")`` may jump from -1 to 1 when one record changes its label, so its bound
+    is never below 2. ``LinearSVC(loss="hinge")`` penalizes the intercept, the weight of a constant
+    column s, its `intercept_scaling`, and is far more stable.
 
     Parameters
     ----------
@@ -135,10 +133,10 @@ def svm_bound(
     n_features : int
         Number of columns d.
     solver_error : float or None, default=None
-        L1 distance from the returned (w, b) to the minimizer that the solver of a LinearSVC may
-        leave; the bound grows by twice that. It is needed there, as ``LinearSVC.tol`` does not
-        bound it: a ``tol`` of 1e-10 with a large enough ``max_iter`` leaves far less than any
-        noise. An SVC has a proof from its ``tol``.
+        Largest L1 distance from the returned (w, b) of a LinearSVC to the minimizer; the bound
+        grows by twice that. ``LinearSVC.tol`` does not bound it, but a ``tol`` of 1e-10 with a
+        large enough ``max_iter`` leaves far less than any noise. An SVC has a proof from its
+        ``tol``.
 
     Returns
     -------

@@ -116,77 +116,71 @@ class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 class PrivateEstimator(PrivateModel):
     """Make any scikit-learn estimator private.
 
-    Fitting samples how much the fitted parameters change when one record changes, on datasets
-    drawn from an oracle of plausible records; fits the estimator once to the private data; adds
-    noise to its parameters, calibrated to an order statistic of the sampled changes; and puts the
-    noisy parameters into a *public fit*, the same estimator fitted on the oracle's records. The
-    result is (epsilon, delta, gamma)-random differential privacy [1]_. No other trace of the
-    private fit is kept.
+    Fitting samples how much the parameters change when one record changes, on datasets drawn from
+    an oracle of plausible records. It fits the estimator once to the private data, adds noise that
+    is calibrated to an order statistic of the sampled changes, and puts the noisy parameters into a
+    *public fit*, the same estimator fitted on the oracle's records. No other trace of the private
+    fit is kept. The result is (epsilon, delta, gamma)-random differential privacy [1]_.
 
-    Wrap a whole pipeline, not its last step: a scaler fitted outside leaks what it has learned.
+    Wrap a whole pipeline, not its last step: a scaler outside leaks what it has learned.
 
     Parameters
     ----------
     estimator : estimator object
-        The estimator to fit, unfitted. Steps wrapped in scikit-learn's FrozenEstimator are taken
-        for public, and release nothing.
+        The estimator to fit, unfitted. Steps in scikit-learn's FrozenEstimator count as public.
     mechanism : Mechanism
-        Which noise, such as ``LaplaceMechanism(epsilon=1.0)``. Epsilon is the user's decision.
+        The noise, such as ``LaplaceMechanism(epsilon=1.0)``. Epsilon is the user's decision.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity, "known" or float
         How much the parameters can change: sampled at each fit, sampled earlier, or known on
-        paper. "known" derives it from the estimator and from the ClipNorm or ClipBox right before
-        it in a pipeline, all other steps of which must be public; the promise is plain differential
-        privacy, and what has no such bound is refused. With a KnownSensitivity, the estimator is
-        checked and the records are clipped to the ranges of the bound. A number is a bound in the
-        norm of the mechanism; the promise is then plain too, and says that the caller asserts it.
+        paper, which promises plain differential privacy. "known" derives the bound from the
+        estimator and from the ClipNorm or ClipBox right before it in a pipeline, all other steps of
+        which must be public. A KnownSensitivity checks the estimator, and the records are clipped
+        to its ranges. A number is a bound in the norm of the mechanism, asserted by the caller.
     release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target, default="auto"
-        What to release. "auto" takes the fitted attributes of :func:`supported_estimators`, of
-        compositions of them such as pipelines, and the leaves of trees and forests. Names such as
-        ``["coef_", "intercept_"]``, ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``
-        serve any other estimator; they must determine its output, since everything not named
-        stays as in the public fit. A BernsteinTransformer releases the fitted function on its box
-        and lattice (a density, a decision function, a prediction) instead of attributes; a
-        FittedFunctionTarget says which function, and a target of your own with a method `restore`
-        anything else.
+        The part of a fit to release. "auto" takes the fitted attributes of
+        :func:`supported_estimators` and compositions of them such as pipelines, and the leaves of
+        trees and forests. Names such as ``["coef_", "intercept_"]``, ``"standardscaler__mean_"`` or
+        ``"estimators_[0]__coef_"`` serve any other estimator. They must determine its output, since
+        all other attributes stay as in the public fit. A BernsteinTransformer releases the fitted
+        function (a density, a decision function, a prediction) on its box and lattice, a
+        FittedFunctionTarget names the function, and your own target has a method `restore`.
     classes : array-like of shape (n_classes,), or list of them for outputs, or None, default=None
         The class labels, which are public. None takes those of the oracle; where there is no
         oracle they are read from y, under a PrivacyLeakWarning.
     prior : oracle or None, default=None
-        With a sensitivity known on paper: source of plausible records, as for SensitivitySampler,
-        from which a public code is learned. The promise does not depend on it, so it need only be
-        useful; it must not be derived from the private data. With a SensitivityEstimate: the oracle
-        that it was sampled from. Its records fix again what they fixed then, such as categories.
+        With a sensitivity known on paper, a source of plausible records, from which a public code
+        is learned. The promise does not depend on it, but it must not be derived from private data.
+        With a SensitivityEstimate, the oracle that was sampled.
     accountant : PrivacyAccountant or None, default=None
-        Whose budget pays for each fit, before the estimator sees the private records. Clones share
-        it. None takes `skdp.accounting.default_accountant`.
+        The budget that pays for each fit, before the estimator sees the private records. Clones
+        share it. None takes `skdp.accounting.default_accountant`.
     random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
-        examples: whoever knows it can undo the noise, and the difference of two releases that
-        share it shows that of the exact values to everybody. The guarantee says so. `set_params`
-        sets none where None was given here: ensembles seed their members. The sampling has a seed
-        of its own, in the sampler.
+        examples, and the guarantee says so: whoever knows it can undo the noise, and two releases
+        that share it show the difference of their exact values. `set_params` sets no seed where
+        None was given here. The sampler has a seed of its own.
 
     Attributes
     ----------
     estimator_ : estimator object
         The released estimator, of the class of `estimator`; for a function a ReleasedDensity,
         ReleasedClassifier, ReleasedRegressor or ReleasedOutlierDetector. It holds released and
-        public values only: this is what may be handed on.
+        public values only, and may be handed on.
     guarantee_ : PrivacyGuarantee
-        What was promised.
+        The promise.
     budget_ : BudgetTotal
-        What this fit and all earlier releases of its budget promise together.
+        The promise of this fit and all earlier releases of its budget together.
     sensitivity_ : SensitivityEstimate or KnownSensitivity
-        What the noise was calibrated to.
+        The sensitivity that the noise was calibrated to.
     standard_errors_ : dict of str to ndarray, ndarray or None
-        Standard deviations of the errors of what was released, by attribute and before any repair;
-        for a function in the shape of its coefficients. None where the mechanism cannot tell. They
-        follow from public numbers and from what was released. With a public code they are those of
-        the decoded numbers, if the private data are like the oracle's, up to the `shift`.
+        Standard deviations of the errors of the released numbers, by attribute and before any
+        repair; for a function in the shape of its coefficients. None if the mechanism cannot tell.
+        With a public code they are those of the decoded numbers, for private data that are like the
+        oracle's, up to the `shift`.
     mechanism_ : Mechanism
         The mechanism that released, with the basis or code that it learned.
     plan_ : ReleasePlan
-        All that was settled before private data was looked at.
+        Everything that was settled before private data was looked at.
     classes_ : ndarray of shape (n_classes,)
         The class labels, for a classifier.
     n_features_in_ : int
@@ -203,14 +197,13 @@ class PrivateEstimator(PrivateModel):
 
     Notes
     -----
-    Components, clusters and topics are put in the order and given the signs that they have in the
-    public fit, before differences are taken. Noised values that mean something only in a range are
-    repaired, and what follows from them is recomputed: variances that come out negative are
-    replaced by those of the public fit, probabilities are projected to the simplex, covariances
-    made positive definite, knots sorted. This is post-processing and costs no privacy.
+    Components, clusters and topics get the order and the signs of the public fit, before
+    differences are taken. Noisy values outside of their range are repaired: negative variances are
+    replaced by those of the public fit, probabilities are projected to the simplex, covariances are
+    made positive definite, knots are sorted. This is post-processing and costs no privacy.
 
-    Warnings, output and logs of the private fit are silenced, since they describe the data; those
-    of the public fits are shown. All fits are without callbacks, and with `verbose` switched off.
+    Warnings, output and logs of the private fit are silenced, since they describe the data. All
+    fits run without callbacks, and with `verbose` switched off.
 
     References
     ----------
@@ -271,22 +264,20 @@ class PrivateEstimator(PrivateModel):
         X : array-like, sparse or data frame of shape (n_samples, n_features)
             The private records. Their number and the names and types of the columns are public.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
-            The private responses. They are left out, and those of the oracle too, where the
-            estimator ignores them, so that it may stand anywhere in a pipeline.
+            The private responses. They are left out where the estimator ignores them.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             The private weights of the records, which the oracle must yield too, as
-            ``(X, y, sample_weight)``. Those of a pipeline go to its last step, whatever its steps
-            request.
+            ``(X, y, sample_weight)``. Those of a pipeline go to its last step.
 
         Returns
         -------
         self : PrivateEstimator
-            Fitted. If anything fails it is as it was before, and nothing has been released.
+            Fitted. If anything fails it is as before, and nothing has been released.
 
         Raises
         ------
         ValueError
-            If a parameter, the oracle or the data are not as they must be; see the message.
+            If a parameter, the oracle or the data break a rule that the message names.
         TypeError
             If a parameter is no estimator or mechanism, or fitting takes no weights.
         BudgetExceededError
@@ -300,13 +291,12 @@ class PrivateEstimator(PrivateModel):
         -----
         UserWarning
             If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
-            the confidence below 1/2; if less than a tenth of what could differ between models of
-            the oracle is read off the private data; if an encoder takes its categories from public
-            records, and raises where a private one has another; or if the model could not be saved,
-            because a parameter holds a lambda.
+            the confidence below 1/2; if less than a tenth of the model is learned from private
+            data; if an encoder raises at a category that the public records lack; or if the model
+            cannot be saved, because a parameter holds a lambda.
         """
         dataset = check_fit(self, X, y, sample_weight)
-        # before a draw, and of the records as given; `execute` asks again, of other data perhaps
+        # of the records as given, and before a draw from the oracle
         check_holds_no_record(self, Dataset(X, y, sample_weight))
         pays = find_accountant(self.accountant)
         spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records)
@@ -315,7 +305,7 @@ class PrivateEstimator(PrivateModel):
         except BudgetExceededError as error:
             error.add_note(SEARCHES)
             raise
-        prepared = prepare(self, dataset)  # of the data are used the form, labels and gaps
+        prepared = prepare(self, dataset)
         plan = replace(prepared.plan(), accountant=self.accountant)
         released = plan.execute_checked(prepared.example, random_state=self.random_state)
         return self._keep(plan, released)
@@ -329,16 +319,14 @@ class PrivateEstimator(PrivateModel):
         n_samples : int
             Number of private records.
         like : X, (X, y), (X, y, sample_weight) or None, default=None
-            Any records in the form of the private ones, such as public ones or a few that are made
-            up; only their containers, columns and dtypes are used, and the labels where there is
-            no other source of them. None takes the form in which the oracle yields its records, and
-            X alone that of its responses.
+            Any records in the form of the private ones, such as a few made-up ones. Their
+            containers, columns and dtypes are used, and the labels where there is no other source.
+            None takes the form of the oracle's records, and X alone that of its responses.
 
         Returns
         -------
         ReleasePlan
-            What a fit would be: to be printed, kept and executed. The value of its release is what
-            `estimator_` would be.
+            The plan of a fit. The value of its release is what `estimator_` would be.
 
         Raises
         ------

@@ -29,7 +29,7 @@ class PrivacyLeakWarning(UserWarning):
 
 
 class PrivateEvaluationError(ValueError):
-    """The target failed on the private data; the message says nothing of the data.
+    """The target or the mechanism failed on the private data; the message shows no data.
 
     Examples
     --------

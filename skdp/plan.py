@@ -1,4 +1,4 @@
-"""ReleasePlan: what a release would be, made of public things; to execute it is to release."""
+"""ReleasePlan: everything public about a release; its method `execute` releases."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from skdp.result import (
     FIXED,
     Release,
     Simulator,
+    describe_conflict,
     flat_names,
     flat_numbers,
-    said_of_conflict,
     two_digits,
 )
 from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
@@ -58,28 +58,27 @@ MOST_FIXED = 3
 
 @dataclass(frozen=True, eq=False)
 class ReleasePlan:
-    """What a release would be: everything that is settled before private data is looked at.
+    """Everything that is settled about a release before private data is looked at.
 
-    A plan is made by :func:`plan_release` or :meth:`PrivateEstimator.plan`, without private data,
-    and is public throughout. It can be printed, pickled and executed later, on another machine and
-    more than once; each execution is a release of its own. To execute what was pickled, the target
-    must be from installed packages or have a key.
+    A plan is made by :func:`plan_release` or :meth:`PrivateEstimator.plan`, and is public. It can
+    be printed, pickled and executed later, on another machine and more than once. Each execution
+    is a release of its own. A pickled plan can be executed if its target has a key or comes from
+    installed packages.
 
     Parameters
     ----------
     target : Target
-        What would be evaluated.
+        The function to evaluate.
     schema : Schema
         The form of the data: containers, columns and dtypes.
     n_samples : int
         Number of records of the data.
     mechanism : Mechanism
-        Which noise would be added, its basis or code fixed.
+        The noise to add, with its basis or code fixed.
     sensitivity : SensitivityEstimate or KnownSensitivity
-        What the noise is calibrated to.
+        The sensitivity that the noise is calibrated to.
     oracle : Oracle or None, default=None
-        The source of records that was sampled, or the prior of a bound; None where nothing was
-        drawn.
+        The oracle that was sampled, or the prior of a bound. None where nothing was drawn.
     classes : list of ndarray, or None, default=None
         The public class labels, output by output.
     prepare : callable or None, default=None
@@ -87,36 +86,35 @@ class ReleasePlan:
     seconds : float, default=0.0
         How long sampling took.
     n_alternatives : int of at least 1, default=1
-        From how many plans this one was chosen by the outcome of a release. Any of their
-        sensitivities might have been used, so the gammas of all count, and are taken to be alike.
+        Number of plans among which the outcome of a release chose this one. Its gamma counts once
+        for each of them.
     settled : tuple of Target, sensitivity and str, or None, default=None
-        Which target was found to have which sensitivity, and the content of the target then. Where
-        it is not these two, the key of the sensitivity must be that of the target.
+        The target and sensitivity that belong together, and the content of the target. For any
+        other two, the key of the sensitivity must be that of the target.
     names : list of str, or two of these, or None, default=None
-        What the numbers are called, one by one or along the last axis, for the summary; two lists
-        are of the rows and the columns of a table.
+        Names of the numbers, one by one or along the last axis, for the summary. Two lists name the
+        rows and the columns of a table.
     gaps : frozenset of int or None, default=None
-        In which columns of X entries may be missing, as in the oracle's records. None for any.
+        The columns of X in which entries may be missing, as in the oracle's records. None allows
+        gaps everywhere.
     accountant : PrivacyAccountant or None, default=None
-        Whose budget pays for an execution that names none: that of the estimator. With one in
-        memory a plan cannot be pickled; ``dataclasses.replace(plan, accountant=None)`` can.
+        The budget that pays for an execution that names none. A plan with an accountant in memory
+        cannot be pickled; ``dataclasses.replace(plan, accountant=None)`` can.
 
     Attributes
     ----------
     guarantee : PrivacyGuarantee
-        What a release would promise, with noise from the operating system.
+        The promise of a release with noise from the operating system.
     n_evaluations : int
-        How often the target was evaluated on public records, or would have been without a closed
-        form: twice a pair. An execution adds one. A trial on made-up records does not count.
+        Number of evaluations on public records, two for each pair, also where a closed form saves
+        them. A trial on made-up records does not count.
     standard_errors : ndarray, dict of str to ndarray, or None
-        Standard deviations of the error of each number that would be released, in its own unit and
-        before any repair: by attribute where those of an estimator are released, else in the shape
-        of the value. With a public code they are those of the decoded numbers, if the private data
-        are like the oracle's, up to the `shift`. None for a mechanism that adds no noise of a known
-        law, or to very many numbers in a basis.
+        Standard deviation of the error of each number, before any repair: by attribute of an
+        estimator, else in the shape of the value. With a public code they are those of the decoded
+        numbers, for private data that are like the oracle's, up to the `shift`. None if the
+        mechanism cannot tell.
     share_learned : float in [0, 1]
-        Which share of what could differ between models of this oracle would be read off the private
-        data: what the release takes away of the prior variance of the output. 1 without a code.
+        The share of the prior variance of the output that the release removes. 1 without a code.
 
     See Also
     --------
@@ -164,7 +162,7 @@ class ReleasePlan:
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse parts that do not belong together, as `dataclasses.replace` may bring in."""
+        """Refuse parts that do not belong together, as after `dataclasses.replace`."""
         self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
         check_chooses(self.mechanism, self.target)
         check_count("n_alternatives", self.n_alternatives, "ReleasePlan")
@@ -181,7 +179,7 @@ class ReleasePlan:
         object.__setattr__(self, "settled", (self.target, self.sensitivity, content))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Forget what the target was, if another process cannot tell whether it is the same."""
+        """Forget the content of a target that another process cannot recognize."""
         state: Any = super().__getstate__()
         key = key_of(self.target)
         if obstacle_of(key):
@@ -209,8 +207,8 @@ class ReleasePlan:
         sample_weight : array-like of n_samples weights or None, default=None
             The private weights of the records, if the target takes them.
         accountant : PrivacyAccountant or None, default=None
-            Whose budget pays, before the target sees the records. None takes that of the estimator
-            that was planned, or `skdp.accounting.default_accountant`.
+            The budget that pays, before the target sees the records. None takes that of the
+            estimator that was planned, or `skdp.accounting.default_accountant`.
         random_state : int or None, default=None
             Seed of the noise. None takes the operating system's generator. A seed is for tests and
             examples: whoever knows it can undo the noise, and the guarantee says so.
@@ -224,12 +222,11 @@ class ReleasePlan:
         ------
         ValueError
             If the data are of another form or number than those of the plan, or hold a label that
-            is not public, or if the target was edited since the plan was made. Nothing is then
-            evaluated.
+            is not public, or if the target was edited since the plan was made.
         BudgetExceededError
-            If the budget does not allow the release. Nothing is then evaluated.
+            If the budget does not allow the release.
         LedgerError
-            If the budget cannot be read or written. Nothing is then evaluated.
+            If the budget cannot be read or written.
         PrivateEvaluationError
             If the target or the mechanism fails on the private data. The budget has paid.
         """
@@ -247,7 +244,22 @@ class ReleasePlan:
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ) -> Release:
-        """Release from records in the form of the plan, which are not checked again."""
+        """Release from records that are not checked again.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            As returned by `checked`.
+        accountant : PrivacyAccountant or None, default=None
+            As for `execute`.
+        random_state : int or None, default=None
+            As for `execute`.
+
+        Returns
+        -------
+        Release
+            As from `execute`.
+        """
         noise = byte_source(random_state)
         accountant = self.accountant if accountant is None else accountant
         warn_if_uncharged(accountant)
@@ -256,11 +268,11 @@ class ReleasePlan:
         guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
         add_noise = spare(self.mechanism).release_with_errors
         target = self.sensitivity.bounded(spare(self.target))
-        described = str(self)  # before it is paid for, as all that may fail
+        described = str(self)  # whatever may fail comes before the payment
         budget = self._spend(guarantee, accountant)
         value, errors = evaluate_privately(  # the one private evaluation
             target,
-            copy.deepcopy(dataset),  # a target may write into it, and what it writes is not noised
+            copy.deepcopy(dataset),  # a target may write into it, without noise
             seed=int.from_bytes(noise.bytes(4), "little") >> 1,
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
@@ -273,13 +285,13 @@ class ReleasePlan:
                 "sensitivity."
             )
         try:
-            return self._made_of(value, errors, guarantee, budget, described)
-        except Exception as error:  # of a target that restores or names values in its own way
+            return self._package(value, errors, guarantee, budget, described)
+        except Exception as error:  # raised by a target of the user
             written = value.tolist() if isinstance(value, np.ndarray) else value  # every digit
             error.add_note(f"The budget has paid, and what was released is {written!r}.")
             raise
 
-    def _made_of(
+    def _package(
         self,
         value: Any,
         errors: Any,
@@ -287,7 +299,7 @@ class ReleasePlan:
         budget: BudgetTotal,
         described: str,
     ) -> Release:
-        """Make what is handed out of the released value."""
+        """Make the Release of a released value."""
         target = self.target.with_noise(self.mechanism, self.sensitivity.value, errors)
         restored = target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
@@ -297,7 +309,7 @@ class ReleasePlan:
         if named is not None and conflict.any():
             farthest = flat_names(named, labels)[np.argmax(flat_numbers(named))]
         most, gamma = float(conflict.max(initial=0)), guarantee.gamma
-        said = said_of_conflict(most, farthest, gamma), misplaced(restored)
+        said = describe_conflict(most, farthest, gamma), misplaced(restored)
         for each in filter(None, said if gamma else said[1:]):
             warn(each)
         return Release(
@@ -319,10 +331,7 @@ class ReleasePlan:
     def _prior_conflict(
         self, value: NDArray[np.float64], errors: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
-        """How many standard deviations of prior and error each number is from the prior mean.
-
-        Noise alone can bring a number far from it where little is known of it.
-        """
+        """Return the distance of each number from its prior mean, over prior and error together."""
         code = self.mechanism.geometry.basis
         if code.mean is None or code.deviations is None or errors is None:
             return np.zeros(np.shape(value))
@@ -333,10 +342,10 @@ class ReleasePlan:
         return conflict.reshape(np.shape(value))
 
     def _simulator(self, target: Target) -> Simulator | None:
-        """What repeats a release of numbers in public."""
+        """Return the simulator of a release of numbers."""
         if self.mechanism.chooses:
             return None
-        schema = None if self.oracle is None else self.schema  # or it has categories of the data
+        schema = None if self.oracle is None else self.schema  # else it has categories of the data
         return Simulator(
             target,
             copy.copy(self.mechanism),  # that of the plan may be edited
@@ -349,7 +358,7 @@ class ReleasePlan:
 
     @cached_property
     def _drawn(self) -> dict[tuple[str, int], NDArray[np.float64]]:
-        """What was simulated for one release, and serves all others."""
+        """Simulated errors, which all releases of the plan share."""
         return {}
 
     def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:
@@ -358,7 +367,7 @@ class ReleasePlan:
     def _labels(
         self, numbers: NDArray[np.float64] | Values | None, fitted: object
     ) -> AxisLabels | None:
-        """Say what the numbers are called: as the caller says, or the target, or the estimator."""
+        """Name the numbers as the caller does, else as the target, else as the estimator."""
         if isinstance(self.names, list):
             return {"value": (None, self.names)}
         if self.names is not None:
@@ -370,7 +379,7 @@ class ReleasePlan:
 
     @property
     def _prior_errors(self) -> NDArray[np.float64] | None:
-        """What the prior of a code leaves open, in the shape of the value."""
+        """Standard deviations under the prior of a code, in the shape of the value."""
         deviations = self.mechanism.geometry.basis.deviations
         shape = self.sensitivity.shape
         return None if deviations is None or shape is None else deviations.reshape(shape)
@@ -381,14 +390,14 @@ class ReleasePlan:
         return accountant.total()
 
     def _check_settled(self) -> None:
-        """Refuse a target or coordinates other than those of which the sensitivity was settled."""
+        """Refuse a target or a mechanism that was edited since the plan was made."""
         self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
         assert self.settled is not None
         settled = self.settled[2]
         if obstacle_of(settled):
             raise ValueError(
-                f"The plan was pickled, and its target, {self.target.description}, may be another "
-                f"one now: {obstacle_of(settled)}. {REMEDY}"
+                f"The plan was pickled, and its target, {self.target.description}, may have "
+                f"changed since: {obstacle_of(settled)}. {REMEDY}"
             )
         if settled != content_of(self.target):
             raise ValueError(
@@ -399,7 +408,18 @@ class ReleasePlan:
             )
 
     def checked(self, *parts: Container) -> Dataset:
-        """Return the private dataset as the target is to see it, or refuse it."""
+        """Return private data in the form of the plan, or refuse them.
+
+        Parameters
+        ----------
+        *parts : X, y and sample_weight
+            The private data.
+
+        Returns
+        -------
+        Dataset
+            For `execute_checked`.
+        """
         dataset = as_dataset(parts, "The private dataset")
         check_is_public(self.oracle, dataset)
         if self.prepare is not None:
@@ -429,7 +449,7 @@ class ReleasePlan:
 
     @property
     def guarantee(self) -> PrivacyGuarantee:
-        """What a release would promise."""
+        """The promise of a release."""
         known = self.sensitivity
         gamma, confidence = of_all(known.gamma, known.confidence, self.n_alternatives)
         promise = self.mechanism.guarantee(gamma)
@@ -443,14 +463,14 @@ class ReleasePlan:
 
     @property
     def n_evaluations(self) -> int:
-        """How often the target was evaluated on public records."""
+        """Number of evaluations on public records."""
         n_pairs = len(getattr(self.sensitivity, "norms", ()))
         drawn = n_pairs or self.oracle is not None
         return 2 * (n_pairs + self.sensitivity.geometry.basis.n_pilot_pairs) if drawn else 0
 
     @property
     def standard_errors(self) -> NDArray[np.float64] | Values | None:
-        """Standard deviations of the errors, in the units of what would be released."""
+        """Standard deviations of the errors, in the units of the released numbers."""
         shape = self.sensitivity.shape
         if shape is None:
             return None
@@ -458,11 +478,11 @@ class ReleasePlan:
 
     @property
     def share_learned(self) -> float:
-        """Which share of what could differ would be read off the private data."""
+        """Share of the prior variance that a release removes."""
         return self.mechanism.share_learned(self.sensitivity.value)
 
     def _describe_errors(self, what: str) -> list[str]:
-        """Say how large the errors are and where, in a line for each attribute."""
+        """Describe the errors in a line for each attribute."""
         errors = self.standard_errors
         if errors is None:
             return []
@@ -515,13 +535,13 @@ class ReleasePlan:
 
 
 def as_names(names: Any, mechanism: Mechanism) -> Names | None:
-    """Refuse what is no list of names; how many there must be is seen with the value's shape."""
+    """Return names as lists of strings, or refuse them."""
     if names is None:
         return None
     if mechanism.chooses or isinstance(names, str | bytes | Set):
         got = f"Got a {type(names).__name__}."
         raise ValueError(
-            "The 'names' parameter of release must list what the numbers are called, in order. "
+            "The 'names' parameter of release must list the names of the numbers, in order. "
             + (f"{type(mechanism).__name__} releases none." if mechanism.chooses else got)
         )
     names = list(names)
@@ -538,7 +558,7 @@ def as_names(names: Any, mechanism: Mechanism) -> Names | None:
 
 
 def _distinct(names: Iterable[Any]) -> list[str]:
-    """Number names that repeat, whose rows could not be told apart."""
+    """Number names that repeat."""
     seen: Counter[str] = Counter()
     written = []
     for name in map(str, names):
@@ -548,12 +568,12 @@ def _distinct(names: Iterable[Any]) -> list[str]:
 
 
 def _is_side(each: Any) -> bool:
-    """Return whether it holds names; a tuple is one name, as of columns that have levels."""
+    """Return whether something lists names; a tuple is one name, as of a column with levels."""
     return not isinstance(each, str | bytes | tuple | Set) and np.ndim(each) == 1
 
 
 def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:
-    """Return what a budget adds up of a release with this guarantee."""
+    """Return what a release with this guarantee spends."""
     shared = plan.n_alternatives == 1
     return {
         "guarantee": guarantee,
@@ -563,7 +583,7 @@ def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:
 
 
 def of_all(gamma: float, confidence: float | None, n: int) -> tuple[float, float | None]:
-    """Return gamma and confidence of so many alike estimates, none of which may fail."""
+    """Return the gamma and confidence with which n alike estimates all hold."""
     if n == 1:
         return gamma, confidence
     if confidence is not None:
@@ -574,7 +594,7 @@ def of_all(gamma: float, confidence: float | None, n: int) -> tuple[float, float
 def of_each(
     gamma: float | None, confidence: float | None, n: int
 ) -> tuple[float | None, float | None]:
-    """Return which gamma and confidence so many estimates need to have these together."""
+    """Return the gamma and confidence that each of n estimates needs, for these together."""
     if gamma is not None:
         gamma = below(finite(short_below(finite(gamma))) / n)
     if confidence is not None:
@@ -583,7 +603,7 @@ def of_each(
 
 
 def check_chooses(mechanism: Mechanism, target: Target) -> None:
-    """Refuse to choose where numbers are to be released."""
+    """Refuse a mechanism that chooses a response where numbers are to be released."""
     if mechanism.chooses and replaces(target, "restore") and not target.restores_choice:
         raise ValueError(
             f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "

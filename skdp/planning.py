@@ -1,4 +1,4 @@
-"""From a target and a sensitivity to a plan: coordinates are learned, and pairs sampled."""
+"""Make a plan of a target and a sensitivity: learn a code, sample pairs, fix the promise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.base import clone
 from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import with_learned_basis, with_rare_changes, without_rounding
-from skdp.core.checks import is_real, warn
+from skdp.core.checks import is_real, shown, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import weaknesses
@@ -41,19 +41,28 @@ from skdp.sensitivity.progress import one_count
 from skdp.sensitivity.sampler import SensitivitySampler
 
 LEAST_SHARE = 0.1
-"""Of what could differ between models: less than it makes nearly the oracle's model."""
+"""Warn when a smaller share of the model is learned from private data."""
 
 SMALL_TOLERANCE = 1e-8
-"""Of a solver: what it changes by stopping is then small beside what a record changes."""
+"""A solver with a smaller `tol` changes less by stopping early than a record changes."""
 
 N_METRIC_RECORDS = 500
-"""From so many records of the oracle it is learned how the output depends on the value."""
+"""Number of the oracle's records from which the metric of the output is learned."""
+
+
+def check_mechanism(mechanism: object, owner: str) -> None:
+    """Refuse what is no mechanism."""
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(
+            f"The 'mechanism' parameter of {owner} must be a Mechanism, such as "
+            f"LaplaceMechanism(epsilon=1.0). Got {shown(mechanism)}."
+        )
 
 
 def example_dataset(
     n_samples: int, like: Container, sensitivity: Any, owner: str, allow_nan: bool
 ) -> Dataset:
-    """Return records of the form and number of the data; nothing else of them is used."""
+    """Return records of which the form and the number are those of the data."""
     if like is None:
         if getattr(sensitivity, "draws_from", None) is None:
             raise ValueError(
@@ -81,7 +90,7 @@ def least_spend(
     n_samples: int,
     n_alternatives: int = 1,
 ) -> dict[str, Any]:
-    """Return what a release will cost at least, whatever is sampled: its noise, and a gamma."""
+    """Return what a release spends at least, whatever its sensitivity will be."""
     promise = mechanism.guarantee()
     if isinstance(sensitivity, SensitivitySampler):
         level = sensitivity.plan(n_samples).order_statistic
@@ -93,7 +102,7 @@ def least_spend(
 def settle_form(
     sensitivity: Sensitivity, example: Dataset, allow_nan: bool
 ) -> tuple[Sensitivity, Schema, Dataset]:
-    """Settle the form in which data and draws are alike, and return the example in it."""
+    """Settle one form for data and draws, and return the example in it."""
     example = declared(example)
     given = Schema.of(example, allow_nan)
     sensitivity, schema = sensitivity.agree(given, example)
@@ -111,9 +120,9 @@ def make_plan(
     derived: bool = False,
     **others: Any,
 ) -> ReleasePlan:
-    """Sample the sensitivity if need be, and fix the promise; `others` are fields of the plan.
+    """Make a plan, and sample its sensitivity where it is not known.
 
-    A `derived` bound is one for this target alone.
+    A `derived` sensitivity bounds this target alone. `others` are fields of the plan.
     """
     start, n_samples = perf_counter(), example.n_records
     mechanism = clone(mechanism)
@@ -142,7 +151,7 @@ def make_plan(
     limits = [
         limit for _, each in options for limit in (each.geometry.basis.size, each.most_values)
     ]
-    if shape is None and set(limits) != {None}:  # they may not fit in, or be too many
+    if shape is None and set(limits) != {None}:  # too many numbers may be refused
         shape = _shape_on_synthetic(target, example, others.get("classes"))
     _check_names(others.get("names"), shape)
     known, mechanism = _best(options, shape)
@@ -168,20 +177,20 @@ def make_plan(
             f"This is nearly the oracle's model: {plan.share_learned:.1%} of what could differ "
             "between models of this oracle would be read off the private data. More records, a "
             "larger epsilon or fewer released numbers would tell more"
-            f"{_say_tolerance(getattr(target, 'estimator', None))}."
+            f"{_advise_tolerance(getattr(target, 'estimator', None))}."
         )
     return plan
 
 
 class _OnlyBytes:
-    """A source that, as that of the operating system, has no other method than `bytes`."""
+    """A public source of noise with the one method that the operating system's has."""
 
     def __init__(self) -> None:
         self.bytes = np.random.default_rng(0).bytes
 
 
 def rehearse(mechanism: Mechanism, public: NDArray[np.float64], sensitivity: float) -> None:
-    """Release a public value, so that what cannot be released fails before private data is read."""
+    """Release a public value, so that a mechanism fails before private data are read."""
     released, _ = mechanism.release_with_errors(public, sensitivity, _OnlyBytes())
     if np.isnan(released).any():
         raise ValueError(
@@ -191,14 +200,14 @@ def rehearse(mechanism: Mechanism, public: NDArray[np.float64], sensitivity: flo
         )
 
 
-def _say_tolerance(estimator: Any) -> str:
-    """Name solvers that may stop early: where they do changes with a record, as do the values."""
+def _advise_tolerance(estimator: Any) -> str:
+    """Name solvers that may stop early, as one record may change where they stop."""
     parts = () if estimator is None else (part for _, part, _ in configured_members(estimator))
     loose = [
         f"{type(part).__name__}(tol={part.tol:g})"
         for part in parts
         if is_real(getattr(part, "tol", None)) and part.tol > SMALL_TOLERANCE
-        if getattr(part, "max_iter", None) is not None  # as it is of a Ridge that solves exactly
+        if getattr(part, "max_iter", None) is not None  # a Ridge that solves exactly has none
     ]
     if not loose:
         return ""
@@ -209,7 +218,7 @@ def _say_tolerance(estimator: Any) -> str:
 
 
 def _check_names(names: Names | None, shape: tuple[int, ...] | None) -> None:
-    """Refuse names that are one for each of neither the numbers, nor the last axis, nor both."""
+    """Refuse names of which the number fits neither the value nor its last axis."""
     if names is None or shape is None:
         return
     if isinstance(names, tuple):
@@ -232,10 +241,10 @@ def _check_names(names: Names | None, shape: tuple[int, ...] | None) -> None:
 def _shape_on_synthetic(
     target: Target, example: Dataset, classes: list[NDArray] | None
 ) -> tuple[int, ...] | None:
-    """Evaluate a target on records of a form; None where it cannot be told of what shape it is."""
+    """Return the shape of the value of made-up records; None where the target fails on them."""
     try:
         return np.shape(spare(target)(*synthetic_dataset(example, classes).parts, seed=0))
-    except Exception:  # what it fails on are not its records, and the private ones may do
+    except Exception:  # the private records may suit the target better
         return None
 
 
@@ -246,7 +255,7 @@ def _learn_coordinates(
     n_samples: int,
     schema: Schema,
 ) -> Mechanism:
-    """Fix the code or basis before a pair is measured, by learning it from pilot pairs."""
+    """Learn the code or basis from pilot pairs, before a pair is measured."""
     values, differences = sampler.pilots(target, n_samples, schema, mechanism)
     metric = _output_metric(target, sampler, schema)
     shaken = partial(sampler.shaken_pilots, target, n_samples, schema, values.shape[1])
@@ -266,7 +275,7 @@ def _learn_within(
     n_samples: int,
     schema: Schema,
 ) -> list[tuple[KnownSensitivity, Mechanism]]:
-    """Learn a code from the prior of a bound, and bound the change of what it encodes."""
+    """Learn a code from the prior of a bound, and bound the change of the encoded numbers."""
     known, mechanism = options[0]
     if known.geometry.basis.has_prior:  # learned for an earlier release
         return options
@@ -286,7 +295,7 @@ def _learn_within(
     if shape is None and coded:
         public = known.public_dataset(n_samples, schema, attempt=OUTPUT_DATASET)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # as of pilots: no value is used
+            warnings.simplefilter("ignore")  # only the shape of the value is used
             shape = np.shape(known.bounded(target)(*public.parts, seed=0))
     return [
         (encoded(each, code.geometry, shape) if code.geometry.basis.digest else each, code)
@@ -295,10 +304,7 @@ def _learn_within(
 
 
 def _best(options: list[Any], shape: tuple[int, ...] | None) -> Any:
-    """Return the pair of sensitivity and mechanism with the least expected error.
-
-    With a code that is what its prior leaves open, otherwise the noise in each number.
-    """
+    """Return the sensitivity and mechanism with the least expected error of a number."""
     size = None if shape is None else math.prod(shape)
 
     def is_possible(mechanism: Mechanism) -> bool:
@@ -318,7 +324,7 @@ def _best(options: list[Any], shape: tuple[int, ...] | None) -> Any:
 def _output_metric(
     target: Target, source: SensitivitySampler | KnownSensitivity, schema: Schema
 ) -> OutputMetric | None:
-    """How the output depends on the value, from records of the oracle."""
+    """Return how the output depends on the value, learned from records of the oracle."""
     if not replaces(target, "output_metric"):
         return None
     public = source.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)

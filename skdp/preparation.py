@@ -44,7 +44,7 @@ from skdp.functions.known_density import KnownDensityTarget, check_known_density
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import ReleasePlan
-from skdp.planning import make_plan, settle_form
+from skdp.planning import check_mechanism, make_plan, settle_form
 from skdp.sensitivity.adapters import as_oracle, with_numbered_labels
 from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -76,41 +76,23 @@ def is_derived(given: Parameters) -> bool:
 
 @dataclass(frozen=True)
 class Preparation:
-    """All that is public about a fit but its sensitivity, which may take long to sample."""
+    """The public parts of a fit; `plan` may take long, to sample the sensitivity."""
 
     target: Target
-    schema: Schema
-    example: Dataset
-    mechanism: Mechanism
     sensitivity: Any
-    classes: list[NDArray] | None
-    check: Callable[..., Dataset]
+    example: Dataset
     public: Dataset
-    derived: bool
-
-    def plan(self) -> ReleasePlan:
-        """Sample the sensitivity if need be, and make the plan."""
-        return make_plan(
-            self.target,
-            self.schema,
-            self.example,
-            mechanism=self.mechanism,
-            sensitivity=self.sensitivity,
-            derived=self.derived,
-            classes=self.classes,
-            prepare=self.check,
-        )
+    plan: Callable[[], ReleasePlan]
 
 
 def prepare(given: Parameters, example: Dataset) -> Preparation:
-    """Settle what is public, from the form of the data; of entries are seen labels, and gaps."""
+    """Settle what is public about a fit, from the form of the data, their labels and gaps."""
     n_samples, derived = example.n_records, is_derived(given)
     sensitivity: Any = given_sensitivity(given, n_samples)
-    if derived:
-        if _is_on_lattice(given):
-            check_known_density(given.estimator, example)
-        else:
-            check_known(given.estimator, given.release, example)
+    if derived and isinstance(given.release, BernsteinTransformer):
+        check_known_density(given.estimator, example)
+    elif derived:
+        check_known(given.estimator, given.release, example)
     else:
         sensitivity = sensitivity.for_estimator(
             given.estimator, given.release, example, response_is_used(given)
@@ -121,7 +103,7 @@ def prepare(given: Parameters, example: Dataset) -> Preparation:
     allow_nan = takes(given.estimator, "allow_nan")
     sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
     if derived:
-        sensitivity = replace(sensitivity, prior=None)  # it has a say in the form only
+        sensitivity = replace(sensitivity, prior=None)  # the public fit is made without a prior
     public_fit, public, classes = _make_public_fit(given, sensitivity, schema, example)
     if derived:
         target, known = _derive(given, public_fit, n_samples, public.X)
@@ -131,14 +113,22 @@ def prepare(given: Parameters, example: Dataset) -> Preparation:
         target = make_target(given.estimator, given.release, public_fit, weighted)
     warn_of_kernel(target, public_fit, n_samples)
     warn_of_unknown_categories(public_fit, schema.parts[0])
-    return Preparation(
-        *(target, schema, example, given.mechanism, sensitivity, classes),
-        *(data_check(given), public, derived or _rule_of(given) is not None),
+    plan = partial(
+        make_plan,
+        target,
+        schema,
+        example,
+        mechanism=given.mechanism,
+        sensitivity=sensitivity,
+        derived=derived or _rule_of(given) is not None,
+        classes=classes,
+        prepare=data_check(given),
     )
+    return Preparation(target, sensitivity, example, public, plan)
 
 
 def check_parameters(given: Parameters) -> None:
-    """Refuse what no fit could use, whatever the data."""
+    """Refuse parameters that serve no fit, whatever the data."""
     estimator = given.estimator
     is_estimator = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     if not is_estimator or isinstance(estimator, type):
@@ -146,11 +136,7 @@ def check_parameters(given: Parameters) -> None:
             "The 'estimator' parameter of PrivateEstimator must be a scikit-learn estimator, "
             f"such as Ridge(). Got {shown(estimator)}."
         )
-    if not isinstance(given.mechanism, Mechanism):
-        raise TypeError(
-            "The 'mechanism' parameter of PrivateEstimator must be a Mechanism, such as "
-            f"LaplaceMechanism(epsilon=1.0). Got {shown(given.mechanism)}."
-        )
+    check_mechanism(given.mechanism, "PrivateEstimator")
     if any(isinstance(each, DelegatedMethods) for each in members_in(estimator)):
         raise TypeError(
             "The 'estimator' parameter of PrivateEstimator must not hold another one that is "
@@ -182,14 +168,14 @@ def check_parameters(given: Parameters) -> None:
 
 
 def _lists_labels(classes: object) -> bool:
-    """Return whether something is a list of labels, and not a text or a table."""
+    """Return whether something lists labels."""
     if isinstance(classes, str | Mapping) or not isinstance(classes, Iterable | None):
         return False
     return len(getattr(classes, "shape", (1,))) == 1
 
 
 def check_release(estimator: Estimator, release: object) -> None:
-    """Refuse, before any fit, what has no release."""
+    """Refuse, before any fit, a release that the estimator does not have."""
     check_configuration(estimator)
     if isinstance(release, Target) and not replaces(release, "restore"):
         raise TypeError(
@@ -249,7 +235,7 @@ def check_fit(
 
 
 def data_check(given: Parameters) -> Callable[..., Dataset]:
-    """Return the check of a dataset: of its form alone where the promise is plain."""
+    """Return the check of a dataset; where the promise is plain, it looks at the form alone."""
     is_plain = is_derived(given) or isinstance(given.sensitivity, KnownSensitivity | Real)
     classes = public_classes(given) if is_plain and is_classifier(given.estimator) else None
     return partial(
@@ -262,12 +248,12 @@ def data_check(given: Parameters) -> Callable[..., Dataset]:
 
 
 def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDArray] | None:
-    """Return the labels that were declared, of all outputs or one by one; None if none were."""
+    """Return the declared labels, of all outputs or one by one; None if there are none."""
     classes: Any = given.classes
     if classes is not None:
         nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in classes)
         return [np.unique(labels) for labels in (classes if nested else [classes])]
-    oracle = oracle or getattr(given.sensitivity, "draws_from", None)  # raw ones are adapted
+    oracle = oracle or getattr(given.sensitivity, "draws_from", None)
     if oracle is None and given.prior is not None:
         oracle = as_oracle(given.prior)
     if oracle is not None and oracle.classes_ is not None:
@@ -313,10 +299,7 @@ def check_data(
 
 
 def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) -> None:
-    """Refuse oracles that hold private records, and warn of parameters that do.
-
-    The others are values that a search may set as parameters.
-    """
+    """Refuse oracles that hold private records, and warn of parameters and `others` that do."""
     check_is_public(getattr(given.sensitivity, "draws_from", None), dataset)
     if given.prior is not None:
         check_is_public(as_oracle(given.prior), dataset)
@@ -333,12 +316,7 @@ def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) 
 def make_target(
     estimator: Estimator, release: Any, public_fit: Estimator, weighted: bool = False
 ) -> Target:
-    """Make the target of one estimator.
-
-    "auto" takes the leaves of a tree or forest, else fitted attributes. A transformer takes the
-    fitted function on its lattice, and a target is taken as it is. A weighted fit is another
-    function of the data.
-    """
+    """Make the target of one estimator; "auto" takes the leaves of a tree, else attributes."""
     if is_auto(release) and is_tree(last_step(estimator)):
         release = LeafTarget()
     if isinstance(release, LeafTarget):
@@ -356,14 +334,14 @@ def make_target(
 
 
 def given_sensitivity(given: Parameters, n_samples: int) -> Any:
-    """The sensitivity as given, with its prior; of one to be derived what draws the prior."""
+    """Return the sensitivity with its prior; "known" is a placeholder that draws the prior."""
     if is_derived(given):
         return _with_prior(given, KnownSensitivity(1.0, "l2", n_samples))
     return _with_prior(given, as_sensitivity(given.sensitivity, given.mechanism, n_samples))
 
 
 def _with_prior(given: Parameters, sensitivity: Any) -> Any:
-    """Give a bound or estimate the prior, if there is one; pilots are seeded where the noise is."""
+    """Give a bound or estimate the prior; a seed of the noise seeds the pilots."""
     if given.prior is None:
         return sensitivity
     if isinstance(sensitivity, SensitivityEstimate):
@@ -377,19 +355,15 @@ def _with_prior(given: Parameters, sensitivity: Any) -> Any:
 
 
 def _rule_of(given: Parameters) -> EstimatorRule | None:
-    """Return which estimators a bound on paper is for, if it says so."""
+    """Return the rule that says which estimators a bound is for, if it has one."""
     return getattr(given.sensitivity, "estimator", None)
-
-
-def _is_on_lattice(given: Parameters) -> bool:
-    return isinstance(given.release, BernsteinTransformer)
 
 
 def _derive(
     given: Parameters, public_fit: Estimator, n_samples: int, X: Container
 ) -> tuple[Target, KnownSensitivity]:
     target: KnownTarget | KnownDensityTarget
-    if _is_on_lattice(given):
+    if isinstance(given.release, BernsteinTransformer):
         target = KnownDensityTarget(given.estimator, given.release, public_fit, n_samples, X)
     else:
         target = KnownTarget(given.estimator, public_fit, n_samples)
@@ -417,7 +391,7 @@ def known_sensitivity(
 def _make_public_fit(
     given: Parameters, sensitivity: Any, schema: Schema, dataset: Dataset
 ) -> tuple[Estimator, Dataset, list[NDArray] | None]:
-    """Make the public fit, its records and labels; refuse private labels that it does not know."""
+    """Make the public fit, its records and labels; refuse private labels that are not public."""
     estimator, oracle = without_side_effects(given.estimator), sensitivity.draws_from
     declared = public_classes(given, oracle) if is_classifier(estimator) else None
     if declared is None and oracle is None and is_classifier(estimator):
@@ -449,7 +423,7 @@ def _make_public_fit(
 
 
 def _are_numbered(given: Parameters, y: Container, oracle: Oracle) -> bool:
-    """Return whether labels are the numbers that an ensemble gives to the public ones."""
+    """Return whether an ensemble has numbered the labels."""
     labels = oracle.classes_
     if given.classes is not None or labels is None or not is_classifier(given.estimator):
         return False
@@ -459,7 +433,7 @@ def _are_numbered(given: Parameters, y: Container, oracle: Oracle) -> bool:
 
 
 def _columns(y: Container) -> NDArray:
-    """The outputs, one by one."""
+    """Return the outputs, one by one."""
     return np.asarray(y).reshape(n_records(y), -1).T
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_accountant
-from skdp.core.checks import check_count, shown
+from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.room import usual_errors
 from skdp.core.target import Target, as_target
@@ -15,7 +15,7 @@ from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import ReleasePlan, as_names
-from skdp.planning import example_dataset, least_spend, make_plan, settle_form
+from skdp.planning import check_mechanism, example_dataset, least_spend, make_plan, settle_form
 from skdp.result import Release
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -39,45 +39,42 @@ def release(
 ) -> Release:
     """Release the value of a function on private data.
 
-    The function is evaluated on private data once, after everything public is settled; before, on
-    records that are drawn or made up. If anything is wrong before that, nothing private has been
-    looked at; if the evaluation itself fails, the error says nothing of the data.
+    The function is evaluated on private data once, after everything public is settled. An error
+    before that has looked at no private record, and an error of the evaluation says nothing of the
+    data.
 
     Parameters
     ----------
     target : callable
-        ``target(X)`` or ``target(X, y)``, a number or an array of fixed shape: no series, frame or
-        dict, of which the labels might tell of the records. When it has a parameter
-        `random_state`, it is given an integer there. A function on a box comes in a
-        :class:`BernsteinTarget`.
+        ``target(X)`` or ``target(X, y)`` returns a number or an array of fixed shape, without
+        labels. It gets an integer as `random_state`, if it has such a parameter. A function on a
+        box comes in a :class:`BernsteinTarget`.
     X : array-like or data frame of n_samples records
         The private records.
     y : array-like of n_samples responses or None, default=None
         The private responses, if the target takes them.
     mechanism : Mechanism
-        Which noise, such as ``LaplaceMechanism(epsilon=1.0)``.
+        The noise, such as ``LaplaceMechanism(epsilon=1.0)``.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much the target can change: sampled now, sampled earlier for the same target and
         number of records, or proved on paper, where the records are clipped to the ranges of the
-        proof. A number is a bound in the norm of the mechanism, asserted by the caller: nothing is
-        clipped or filled then, so it must hold for records of any value, and for missing ones.
+        proof. A number is a bound in the norm of the mechanism, asserted by the caller for records
+        of any value, and for missing ones.
     responses : iterable of object or None, default=None
-        For the ExponentialMechanism: what to choose from, anything at all. The target returns one
-        score for each, and the value is one of them. None releases the position of the choice.
+        The objects from which an ExponentialMechanism chooses. The target returns one score for
+        each, and the value is one of them. None releases the position of the choice.
     names : sequence of str, or two lists of str, or None, default=None
-        What the numbers are called in the summary and on the card, such as columns or bins: along
-        the last axis of an array, or one by one; two lists are of the rows and the columns of a
-        table. They are public. Where it is not known before how many numbers there are, names of
-        another number are left out.
+        Public names of the numbers in the summary and on the card, such as columns or bins: along
+        the last axis of an array, or one by one. Two lists name the rows and the columns of a
+        table.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
     accountant : PrivacyAccountant or None, default=None
-        Whose budget pays, before the target sees the records. None takes
+        The budget that pays, before the target sees the records. None takes
         `skdp.accounting.default_accountant`.
     random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
-        examples: whoever knows it can undo the noise, and the difference of two releases that
-        share it shows that of the exact values to everybody. The guarantee says so.
+        examples, as for PrivateEstimator.
 
     Returns
     -------
@@ -87,12 +84,11 @@ def release(
     Raises
     ------
     ValueError
-        If the parts of the dataset differ in length, the sensitivity does not belong to this
-        target, mechanism or number of records, or is zero or infinite, or if made-up records show
-        that it is no bound, or if there are responses and nothing that chooses, or the names are
-        neither one for each number nor one for each along the last axis.
+        If the parts of the dataset differ in length, the sensitivity is zero, infinite or for
+        another target, mechanism or number of records, made-up records show that it is no bound, or
+        the responses or names do not fit.
     TypeError
-        If a parameter is of a wrong type, or the target returns no number and no array of them.
+        If a parameter is of a wrong type, or the target returns no number and no array of numbers.
     BudgetExceededError
         If the budget does not allow the release. No private record is then looked at.
     LedgerError
@@ -104,8 +100,7 @@ def release(
     -----
     UserWarning
         If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
-        the confidence below 1/2; or if the function fails on all that is made up within the ranges
-        of a bound.
+        the confidence below 1/2; or if the function fails on made-up records.
 
     See Also
     --------
@@ -152,7 +147,7 @@ def release(
         )
     byte_source(random_state)  # refuses what is no seed before any work is done
     check_accountant(accountant, "release")
-    _check_mechanism(mechanism)
+    check_mechanism(mechanism, "release")
     check_is_public(getattr(sensitivity, "draws_from", None), dataset)
     pays = find_accountant(accountant)
     pays.rehearse(least_spend(mechanism, sensitivity, lengths[0]))  # before pairs are sampled
@@ -180,15 +175,13 @@ def plan_release(
     n_samples : int
         Number of private records.
     like : X, (X, y), (X, y, sample_weight) or None, default=None
-        Any records in the form of the private ones, such as public ones or a few that are made up.
-        Only container, columns and dtypes are looked at. None takes the form in which the oracle
-        yields its records.
+        Any records in the form of the private ones, such as a few made-up ones. Only containers,
+        columns and dtypes are used. None takes the form of the oracle's records.
     mechanism : Mechanism
-        Which noise.
+        The noise.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
-        How much the target can change. A sampler samples now. Under a bound the function is tried
-        on made-up records, which need not suit it: it must return numbers, and where the bound has
-        ranges one record must not move them by more.
+        How much the target can change. A sampler samples now. With a bound the function is tried
+        on made-up records, on which it must return numbers that the bound holds for.
     responses : iterable of object or None, default=None
         As for :func:`release`.
     names : sequence of str, or two lists of str, or None, default=None
@@ -197,7 +190,7 @@ def plan_release(
     Returns
     -------
     ReleasePlan
-        To be printed, kept and executed.
+        The plan.
 
     Raises
     ------
@@ -227,7 +220,7 @@ def plan_release(
     >>> print(plan.guarantee)
     epsilon=1 differential privacy, replace-one, n=3, sensitivity 0.333333 asserted by the caller
     """
-    _check_mechanism(mechanism)
+    check_mechanism(mechanism, "release")
     check_count("n_samples", n_samples, "plan_release")
     return plan_for(like, n_samples, target, mechanism, sensitivity, responses, names)[0]
 
@@ -241,7 +234,7 @@ def plan_for(
     responses: Iterable[object] | None = None,
     names: Iterable[str | Collection[str]] | None = None,
 ) -> tuple[ReleasePlan, Dataset]:
-    """Make the plan, and bring the records of which it has the form into that form."""
+    """Make the plan, and return the example records in its form."""
     target = _prepare_target(target, mechanism, responses)
     mechanism.guarantee()  # refuses its own parameters before any work is done
     known = as_sensitivity(sensitivity, mechanism, n_samples)
@@ -252,18 +245,10 @@ def plan_for(
     return plan, example
 
 
-def _check_mechanism(mechanism: object) -> None:
-    if not isinstance(mechanism, Mechanism):
-        raise TypeError(
-            "The 'mechanism' parameter of release must be a Mechanism, such as "
-            f"LaplaceMechanism(epsilon=1.0). Got {shown(mechanism)}."
-        )
-
-
 def _prepare_target(
     target: Target | Callable, mechanism: Mechanism, responses: Iterable[object] | None
 ) -> Target:
-    """Attach the responses, and refuse a target that cannot be had from the mechanism."""
+    """Return the target, with the responses if there are some."""
     target = as_target(target)
     if responses is not None:
         if not mechanism.chooses:

@@ -32,10 +32,10 @@ from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 
-# A number is the oracle's, or mostly, where the release removes less of its prior variance.
+# A number from which a release removes less of the prior variance is the oracle's, or mostly.
 LEAST_LEARNED, HALF_LEARNED = 0.1, 0.5
-AWAY_FROM_ZERO = 2.0  # standard errors within which a number may be 0, or have the other sign
-CONFLICT = 5.0  # standard deviations from the prior mean beyond which a warning is given
+AWAY_FROM_ZERO = 2.0  # a number of fewer standard errors may be 0, or have the other sign
+CONFLICT = 5.0  # warn of a number that is more standard deviations from its prior mean
 
 AS_ORACLE = "indistinguishable from the oracle"
 MOSTLY_ORACLE = "mostly the oracle's"
@@ -72,7 +72,7 @@ ERR_TOGETHER = (
 )
 
 MOST_ROWS, MOST_ROWS_OF_CARD = 40, 100
-# How often a release is simulated; more often if it is noise alone, up to so many numbers in all.
+# Simulated releases by default; of noise alone more, but no more than a million numbers in all.
 N_DRAWS, N_NOISES, MOST_NUMBERS = 199, 1999, 10**6
 
 # A number in brackets belongs to the attribute if more of its name follows.
@@ -81,25 +81,25 @@ ENTRY = re.compile(r"((?:[^\[\]]|\[\d+\](?=[\[_]))+)\[(.*)\]")
 
 @dataclass(frozen=True, eq=False)
 class ReleaseSummary:
-    """What was released, number by number; made of released and public numbers only.
+    """A table of the released numbers with their standard errors, made of public numbers only.
 
     Parameters
     ----------
     promise : str
-        What was promised.
+        The promise.
     names : list of str
-        What each number is: an attribute and, where they are known, its column and class.
+        The attribute of each number, with its column and class where they are known.
     values : ndarray of shape (n_numbers,)
         The released numbers, before any repair.
     errors : ndarray of shape (n_numbers,)
-        Their standard errors; NaN where they are not known, or all public fits are the same.
+        Their standard errors. NaN where they are not known, or where all public fits agree.
     learned : ndarray of shape (n_numbers,)
-        The share of the prior variance of each number that the release removed, in [0, 1]; 1
+        The share of the prior variance of each number that the release removed, in [0, 1]. 1
         without a public code.
     repaired : ndarray of shape (n_numbers,) or None, default=None
-        The numbers as they are in the model, where they were brought into range; else NaN.
+        The numbers in the model that were brought into range. NaN for the others.
     remark : str, default=""
-        How to read the numbers, below the table.
+        Advice on reading the numbers, below the table.
 
     Examples
     --------
@@ -123,14 +123,14 @@ class ReleaseSummary:
 
     @property
     def ratios(self) -> NDArray[np.float64]:
-        """How many standard errors each number is away from zero."""
+        """Size of each number in standard errors."""
         size = np.abs(self.values)
         out = np.where(size > 0, np.inf, 0.0)
         return np.divide(size, self.errors, out=out, where=self.errors != 0)
 
     @property
     def notes(self) -> list[str]:
-        """What to beware of, number by number; mostly empty."""
+        """Warnings about each number; most are empty."""
         as_oracle = self.learned < LEAST_LEARNED
         fixed = as_oracle & np.isnan(self.errors)  # the prior has no variance there
         found = {
@@ -147,7 +147,7 @@ class ReleaseSummary:
 
     @property
     def legend(self) -> str:
-        """What the columns and the notes of this summary mean."""
+        """Meaning of the columns and the notes of this summary."""
         said = " ".join((*self.notes, *self.names))
         return " ".join(meaning for key, meaning in LEGEND.items() if key in said)
 
@@ -180,7 +180,7 @@ class ReleaseSummary:
         Parameters
         ----------
         most_rows : int, default=40
-            About how many.
+            About how many rows to write.
 
         Returns
         -------
@@ -227,37 +227,37 @@ class ReleaseSummary:
 
 @dataclass(frozen=True, repr=False)
 class Release:
-    """A released value with what was promised for it.
+    """A released value with its promise.
 
     Parameters
     ----------
     value : object
-        An array, the chosen response, or what the target makes of the numbers, such as a model.
+        The released array, the chosen response, or the model that was made of released numbers.
     guarantee : PrivacyGuarantee
         The promise.
     sensitivity : SensitivityEstimate or KnownSensitivity
         The sensitivity that the noise was calibrated to.
     budget : BudgetTotal
-        What this release and all earlier ones of its budget promise together.
+        The promise of this release and all earlier ones of its budget together.
     standard_errors : ndarray, dict of str to ndarray, or None, default=None
-        As those of the plan, but larger where what was released contradicts the prior of a code.
+        Those of the plan, but larger where the released numbers contradict the prior of a code.
     numbers : ndarray, dict of str to ndarray, or None, default=None
-        What was released, by attribute and before any repair; None where a response was chosen.
+        The released numbers, by attribute and before any repair. None for a chosen response.
     prior_errors : ndarray, dict of str to ndarray, or None, default=None
-        Standard deviations of these numbers under the prior of a public code; None without one.
+        Standard deviations of the numbers under the prior of a public code. None without a code.
     plan : str, default=""
-        The plan that was executed, in words.
+        The text of the plan that was executed.
     labels : dict of str to pair of lists of str or None, or None, default=None
         By attribute the names along its first and along its last axis, such as classes and columns.
     simulator : Simulator or None, default=None
-        Repeats the release in public, for intervals; None where a response was chosen.
+        Repeats the release in public, for intervals. None for a chosen response.
     prior_conflict : float of at least 0, default=0.0
         The largest distance of a released number from its prior mean, in standard deviations of
         the prior and of the error together. If large, the records are unlike the oracle's.
     warning : str, default=""
-        What to beware of, such as a conflict with the prior.
+        A warning, such as of a conflict with the prior.
     repaired : ndarray of shape (n_numbers,) or None, default=None
-        The numbers as they are in the model, where they were brought into range; else NaN.
+        The numbers in the model that were brought into range. NaN for the others.
 
     Examples
     --------
@@ -309,7 +309,8 @@ class Release:
         """
         if self.numbers is None:
             raise TypeError(
-                "A summary is of released numbers. Here a response was chosen: see its 'value'."
+                "A Release has a summary where it released numbers. Here a response was chosen: "
+                "see its 'value'."
             )
         values = flat_numbers(self.numbers)
         errors, learned = np.full(len(values), np.nan), np.ones(len(values))
@@ -344,10 +345,10 @@ class Release:
         n_draws: int | None = None,
         random_state: int = 0,
     ) -> NDArray:
-        """Bound what the exact model would predict, as far as the noise lets one know.
+        """Bound the prediction of the exact model, which a release without noise would give.
 
-        The interval shows what privacy makes uncertain. It is no interval for y, and costs no
-        privacy. The exact model is what a release without noise would give.
+        The interval shows how uncertain the noise makes a prediction. It is no interval for y, and
+        costs no privacy.
 
         Parameters
         ----------
@@ -357,17 +358,17 @@ class Release:
             How often the prediction of the exact model is inside, record by record, over many
             releases: the records of one release err together.
         n_draws : int or None, default=None
-            How often the release is simulated: None is 199, or as many as were saved. With a public
-            code each takes two fits to records of the oracle, unless there is a closed form;
-            further calls use them again.
+            Number of simulated releases. None takes 199, or as many as were saved. With a public
+            code each takes two fits to records of the oracle, unless there is a closed form.
+            Further calls use them again.
         random_state : int, default=0
-            Seed of the simulation, which is public. It has no part in what was saved.
+            Seed of the simulation, which is public. Draws that were saved do not depend on it.
 
         Returns
         -------
         ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper ends. A simulated model that cannot predict, since a step refuses what
-            noise made of one before it, might have said anything: too many make an end infinite.
+            Lower and upper ends. A simulated model that cannot predict, because a step refuses
+            noisy input, might predict anything: too many of them make an end infinite.
 
         Raises
         ------
@@ -397,7 +398,7 @@ class Release:
     ) -> NDArray[np.float64]:
         """Estimate how likely the exact model predicts the same label as the released one.
 
-        It is no probability of the class: it shows what privacy makes uncertain.
+        The result is no probability of the class: it shows how uncertain the noise makes a label.
 
         Parameters
         ----------
@@ -411,8 +412,8 @@ class Release:
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            The share of plausible models that predict the label of the released one: near 1 where
-            noise does not decide. A model that cannot predict, as above, predicts no label.
+            The share of plausible models that predict the label of the released one. A model that
+            cannot predict counts as one that predicts another label.
         """
         self._check_is(is_classifier, "predict_stability")
         models = self.plausible_models(n_draws=n_draws, random_state=random_state)
@@ -425,12 +426,12 @@ class Release:
     def plausible_models(
         self, *, n_draws: int | None = None, random_state: int = 0
     ) -> list[Estimator]:
-        """Draw models that the exact one may be, as far as the noise lets one know.
+        """Draw models that the exact one may be, given the noise.
 
         Parameters
         ----------
         n_draws : int or None, default=None
-            How many, as for `predict_interval`.
+            Number of models, as for `predict_interval`.
         random_state : int, default=0
             As for `predict_interval`.
 
@@ -446,7 +447,7 @@ class Release:
     def value_interval(
         self, level: float = 0.9, *, n_draws: int | None = None, random_state: int = 0
     ) -> NDArray[np.float64]:
-        """Bound the exact numbers, as far as the noise lets one know.
+        """Bound the exact numbers, given the noise.
 
         Parameters
         ----------
@@ -475,7 +476,7 @@ class Release:
 
     @property
     def _are_fixed(self) -> NDArray[np.bool_]:
-        """Which numbers are the same in all public fits: the release says nothing of them."""
+        """Mask of the numbers that are the same in all public fits."""
         if self.standard_errors is None or self.prior_errors is None:
             return np.zeros(0 if self.numbers is None else len(flat_numbers(self.numbers)), bool)
         return (flat_numbers(self.standard_errors) == 0) & (flat_numbers(self.prior_errors) == 0)
@@ -489,8 +490,8 @@ class Release:
         simulator, value = self.simulator, self._as_released
         if simulator is None or value is None:
             raise TypeError(
-                "An interval is of released numbers. Here the value was chosen among responses, or "
-                f"made by a target that could not be saved. Got {type(self.value).__name__}."
+                "A Release has intervals where it released numbers. Here a response was chosen, or "
+                f"the target could not be saved. Got {type(self.value).__name__}."
             )
         if n_draws is not None:
             check_count("n_draws", n_draws, "Release")
@@ -505,34 +506,34 @@ class Release:
             )
 
     def save(self, folder: str | Path, *, n_draws: int = 0) -> None:
-        """Write all that may be handed on to a folder, with a card that says what it is.
+        """Write the release to a folder that may be handed on, with a card for its readers.
 
-        Nothing private is in it, and of the oracle's records no more than single numbers that a
+        The folder holds nothing private, and of the oracle's records only single numbers that a
         public fit shows, such as the largest of a column. `release.joblib` is a pickle of this
-        object, `release.json` the promise, the plan in words and the versions, for programs in any
-        language, and `README.md` the same for people. A model whose parts are all of other packages
-        is also written alone, for programs without skdp: as `estimator.skops`, which runs no code
-        when it is read, where skops is installed and can write it, else as `estimator.joblib`.
+        object. `release.json` has the promise, the plan and the versions for programs, and
+        `README.md` for people. A model without parts of skdp is also written alone: as
+        `estimator.skops`, which runs no code when it is read, where skops is installed and can
+        write it, else as `estimator.joblib`.
 
         Parameters
         ----------
         folder : str or path-like
-            Made if it is not there. An earlier release in it is replaced, once the new one is
-            written.
+            The folder, which is made if it is not there. An earlier release in it is replaced,
+            once the new one is written.
         n_draws : int, default=0
-            How often the release of a public code is simulated now, such as 99, so that what is
-            loaded has intervals; 0 leaves these out. See `predict_interval`.
+            Number of releases of a public code to simulate now, such as 99, so that the loaded
+            release has intervals. 0 leaves them out. See `predict_interval`.
 
         Raises
         ------
         ValueError
-            If the folder holds something else, what was released holds a lambda or else cannot be
-            written, or there is no oracle to simulate with.
+            If the folder holds something else, the value holds a lambda or cannot be written for
+            another reason, or there is no oracle to simulate with.
 
         Warns
         -----
         UserWarning
-            If a function or class of it was written in the script or notebook that runs.
+            If the value holds a function or class of the script or notebook that runs.
         """
         check_count("n_draws", n_draws, "Release.save", at_least=0)
         folder = Path(folder)
@@ -542,7 +543,7 @@ class Release:
             simulator = self.simulator.without_oracle(value.shape, n_draws)
             try:
                 pickle.dumps(simulator)
-            except Exception:  # a target of the user's own, which need not be written
+            except Exception:  # a target of the user need not be written
                 simulator = None
         summary = None if self.numbers is None else self.summary()
         write_folder(
@@ -580,12 +581,11 @@ def load(folder: str | Path) -> Release:
 
 @dataclass(frozen=True, eq=False)
 class Simulator:
-    """Repeat a release in public, to know by how much such releases err.
+    """Repeat a release in public, to learn the distribution of its error.
 
     The errors of the simulated releases, exact value minus released one, are added to the numbers
-    that were released. Noise without a code does not depend on the value, so zeros are released
-    there. The error of a code does depend on it, so values of public datasets are released, of
-    which none had a part in learning the code.
+    that were released. Noise without a code does not depend on the value, so zeros are released.
+    The error of a code depends on the value, so values of new public datasets are released.
 
     Let e be the errors of m simulated releases and e_0 that of the actual one, of a private dataset
     drawn from the oracle (of any, without a code). Given the plan they are m + 1 independent draws
@@ -598,8 +598,8 @@ class Simulator:
     each number are stretched to its standard error where that is larger: it allows for the
     `shift`, and for a release that contradicts the prior.
 
-    `errors` are those of releases that were simulated to be saved. `drawn` holds the last ones, by
-    mechanism and seed, for all releases of a plan: with a code each takes fits.
+    `errors` were simulated to be saved. `drawn` holds the last errors of all releases of a plan, by
+    mechanism and seed.
     """
 
     target: Target
@@ -617,16 +617,16 @@ class Simulator:
 
     @property
     def is_of_noise_alone(self) -> bool:
-        """Whether the error of a release does not depend on the value: no oracle is needed."""
+        """Whether the error of a release does not depend on the value, so no oracle is needed."""
         return not self._has_prior and type(self.mechanism).release is AdditiveMechanism.release
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can repeat the release, from the oracle or what was drawn of it before."""
+        """Whether the simulator can repeat the release."""
         return self.errors is not None or self.oracle is not None or self.is_of_noise_alone
 
     def without_oracle(self, shape: tuple[int, ...], n_draws: int) -> Self:
-        """Return what is saved: with errors that are simulated now, and without the oracle."""
+        """Return a simulator without an oracle, to be saved with errors that are simulated now."""
         errors = self.errors
         if n_draws and errors is None and not self.is_of_noise_alone:
             errors = self._simulate(shape, n_draws, 0)
@@ -636,7 +636,7 @@ class Simulator:
     def plausible_values(
         self, value: Matrix, stated: Matrix | None, n_draws: int | None, random_state: int
     ) -> Matrix:
-        """Draw values that the exact one may be; a code's errors are stretched to `stated` ones."""
+        """Draw exact values; errors of a code are stretched to the `stated` standard errors."""
         if self.errors is None:
             errors = self._simulate(value.shape, n_draws or N_DRAWS, random_state)
         elif (n_draws or 0) <= len(self.errors):
@@ -653,7 +653,7 @@ class Simulator:
         return value + errors.reshape(-1, *value.shape)
 
     def _simulate(self, shape: tuple[int, ...], n_draws: int, random_state: int) -> Matrix:
-        """Compute exact value minus released one, a row for each simulated release."""
+        """Simulate releases, and return exact value minus released one in a row for each."""
         key = (repr(self.mechanism), random_state)  # the mechanism may have been edited since
         if len(self.drawn.get(key, ())) >= n_draws:
             return self.drawn[key][:n_draws]
@@ -668,7 +668,7 @@ class Simulator:
         released = (self.mechanism.release(value.reshape(shape), size, source) for value in values)
         errors = np.array([v - np.ravel(each) for v, each in zip(values, released, strict=True)])
         if not self.is_of_noise_alone:
-            self.drawn.clear()  # they may be many numbers
+            self.drawn.clear()  # saves memory
             self.drawn[key] = errors
         return errors
 
@@ -676,9 +676,9 @@ class Simulator:
         """Evaluate the target on datasets of the oracle, all of them new."""
         if self.oracle is None:
             raise ValueError(
-                "The release of a public code is simulated with the oracle, and there is none "
-                "here. Where the sensitivity was given as an estimate, give its oracle too, as "
-                "'prior'; where the release was loaded, save it with n_draws=99 first."
+                "The release of a public code is simulated with an oracle, and there is none here. "
+                "Give the oracle of an estimate as 'prior', or save a release with n_draws=99 "
+                "before you load it."
             )
         sampler = SensitivitySampler(self.oracle, gamma=None, n_pairs=n_draws, random_state=seed)
         target = self.sensitivity.bounded(self.target)
@@ -688,7 +688,7 @@ class Simulator:
 def _predicted(models: list[Estimator], X: Container) -> Iterator[NDArray]:
     """Predict with each model that can."""
     for model in models:
-        with suppress(ValueError):  # a step of it refuses what noise made of one before it
+        with suppress(ValueError):  # a step may refuse the noisy output of the one before it
             yield model.predict(X)
 
 
@@ -715,8 +715,8 @@ def below_promise(released: Release, diagram: str) -> str:
     return f"<div><p>{promise}</p>{diagram}</div>"
 
 
-def said_of_conflict(distance: float, name: str, gamma: float) -> str:
-    """Say that the private records are unlike the oracle's, if they are."""
+def describe_conflict(distance: float, name: str, gamma: float) -> str:
+    """Describe a conflict with the prior; empty where there is none."""
     if distance <= CONFLICT:
         return ""
     seen = (
@@ -734,7 +734,7 @@ def said_of_conflict(distance: float, name: str, gamma: float) -> str:
 
 
 def two_digits(number: float) -> str:
-    """Write a number of which no more than two digits matter, below 10,000 without an exponent."""
+    """Write a number with two digits, below 10,000 without an exponent."""
     return f"{number:.0f}" if 10 <= number < 1e4 else f"{number:.2g}"
 
 
@@ -745,7 +745,7 @@ def split_entry(name: str) -> tuple[str, str]:
 
 
 def on_one_line(text: object) -> str:
-    """Write line breaks, and else what does not print, as escapes."""
+    """Write characters that do not print, such as line breaks, as escapes."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
@@ -760,11 +760,11 @@ def flat_names(
 
 
 def remark_on_sign(numbers: NDArray[np.float64] | Values, labels: AxisLabels | None) -> str:
-    """Say for which of two classes coefficients speak that are kept once for both."""
+    """Say which of two classes a positive coefficient speaks for."""
     for attribute, name, part in _arrays(numbers):
         classes, _ = (labels or {}).get(attribute, (None, None))
         is_once = name.endswith("coef_") and np.shape(part)[:-1] in ((), (1,))
-        is_of_part = "[" in name  # which has made up labels for its two sides
+        is_of_part = "[" in name  # a member of an ensemble has made-up labels
         if is_once and not is_of_part and classes is not None and len(classes) == 2:
             low, high = map(on_one_line, classes)
             return f"In {name}, above 0 speaks for class {high}, below 0 for {low}."
@@ -786,7 +786,7 @@ def _arrays(numbers: NDArray[np.float64] | Values) -> Iterator[tuple[str, str, A
 
 
 def _indexed(name: str, shape: tuple[int, ...], labels: tuple[Labels, Labels]) -> list[str]:
-    """Write the index of each entry of an array; labels are of its first and of its last axis."""
+    """Name each entry of an array by its index, or by labels of the first and the last axis."""
     of_first, of_last = labels
     axes: list[Sequence[str]] = [[str(i) for i in range(n)] for n in shape]
     if len(shape) > 1 and of_first is not None and len(of_first) == shape[0]:

@@ -33,7 +33,7 @@ LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy", "joblib")
 
 
 def check_free(folder: Path) -> None:
-    """Make a folder, and refuse one that holds something else than an earlier release."""
+    """Make a folder; refuse one that holds anything but an earlier release."""
     folder.mkdir(parents=True, exist_ok=True)
     held = {path.name for path in folder.iterdir()}
     if held and not (held <= NAMES and _is_whole(folder)):
@@ -93,7 +93,7 @@ def write_folder(
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:
-    """Write to an empty folder; it is empty again if that fails."""
+    """Write to an empty folder, or leave it empty."""
     try:
         for name, content in files.items():
             (folder / name).write_bytes(content)
@@ -109,7 +109,7 @@ def _pickled(thing: object) -> bytes:
 
 
 def _model_file(value: object) -> dict[str, bytes]:
-    """Return the file of a model that no part of skdp is in, for programs without skdp."""
+    """Return the file of a model without parts of skdp, for programs without skdp."""
     pickled = _pickled(value)
     if not isinstance(value, BaseEstimator) or b"skdp" in pickled:
         return {}
@@ -124,7 +124,7 @@ def _model_file(value: object) -> dict[str, bytes]:
 
 
 def _without_addresses(dumped: bytes) -> bytes:
-    """Replace the addresses of objects and the time that skops writes, which say nothing."""
+    """Remove the addresses of objects and the time, so that equal models have equal files."""
     address, numbers = re.compile(r'(?<="__id__": )\d+|\d+(?=\.npy)'), dict[str, str]()
     number = partial(address.sub, lambda found: numbers.setdefault(found[0], str(len(numbers))))
     with zipfile.ZipFile(io.BytesIO(dumped)) as old:
@@ -137,7 +137,7 @@ def _without_addresses(dumped: bytes) -> bytes:
 
 
 def _warn_of_script(value: object) -> None:
-    """Point out functions that only the script or notebook knows in which they were written."""
+    """Warn of functions that were written in the script or notebook that runs."""
     params = value.get_params() if isinstance(value, BaseEstimator) else {}
     parts = {type(value).__name__: type(value)} | params
     parts |= {f"{name}.func": each.func for name, each in params.items() if type(each) is partial}
@@ -150,7 +150,7 @@ def _warn_of_script(value: object) -> None:
 
 
 def read_folder(folder: Path) -> object:
-    """Read the object of a folder, if its files are those that were written."""
+    """Read the object of a folder whose files have the checksums that were written."""
     if not ((folder / FACTS).is_file() and (folder / OBJECT).is_file()):
         raise ValueError(
             f"The 'folder' parameter of load must be one that Release.save wrote. {folder} lacks "
@@ -165,12 +165,12 @@ def read_folder(folder: Path) -> object:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether the files of a folder are those that its facts name."""
+    """Return whether the files of a folder have the checksums that were written."""
     try:
         digests = json.loads((folder / FACTS).read_text(encoding="utf-8"))["sha256"]
         written = {name: (folder / name).read_bytes() for name in {OBJECT, *digests} & NAMES}
         return bool(digests == {n: hashlib.sha256(each).hexdigest() for n, each in written.items()})
-    except (OSError, ValueError, LookupError, TypeError):  # they are something else
+    except (OSError, ValueError, LookupError, TypeError):  # the folder holds something else
         return False
 
 
@@ -240,7 +240,7 @@ def model_card(
 
 
 def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
-    """Say what a release and those before it promise, if somebody counted them."""
+    """Describe the promise of a release and the charged ones before it."""
     if promise.alone:
         return (
             "It was charged to no ledger. With those of its process that were charged to none "
@@ -250,7 +250,7 @@ def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
 
 
 def _advice(value: object, has_numbers: bool, can_simulate: bool) -> list[str]:
-    """Say what a loaded model can be asked, and that to fit it is no private fit."""
+    """Describe the methods of a loaded release, and warn of `fit`."""
     lines = []
     for name, kind in (("predict_interval", is_regressor), ("predict_stability", is_classifier)):
         if has_numbers and hasattr(value, "predict") and kind(value):
@@ -290,6 +290,6 @@ def _in_words(promise: PrivacyGuarantee) -> str:
 
 
 def _code(text: str) -> str:
-    """Show a text in Markdown as it is, whatever backticks are in it."""
+    """Quote a text in Markdown, whatever backticks are in it."""
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
     return f"{fence}text\n{text}\n{fence}"

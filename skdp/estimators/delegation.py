@@ -83,10 +83,9 @@ def _fit_then(name: str, tells: str, *needs: str) -> Callable[..., Any]:
 
 
 class DelegatedMethods:
-    """Each method exists exactly when the wrapped estimator has it.
+    """Methods that exist exactly when the wrapped estimator has them.
 
-    The methods see the release and the released estimator only, so they are post-processing and
-    cost no privacy, on whatever data they are called.
+    They see the released estimator only, so they are post-processing and cost no privacy.
     """
 
     estimator: Estimator
@@ -108,8 +107,8 @@ class DelegatedMethods:
     def set_params(self, **params: Any) -> Self:
         """Set parameters, but no seed of the noise where none was given to the constructor.
 
-        BaggingClassifier, AdaBoostClassifier and others seed what they are made of, whether or not
-        they were asked to, and keep the seeds: with one of them the noise could be undone.
+        BaggingClassifier, AdaBoostClassifier and others seed their members and keep the seeds, with
+        which the noise could be undone.
 
         Parameters
         ----------
@@ -123,14 +122,14 @@ class DelegatedMethods:
         """
         seed = params.get("random_state")
         if self.random_state is not None:
-            self._had_seed = True  # and takes another, also after None
+            self._had_seed = True  # it may be replaced, also after None
         elif isinstance(seed, Integral) and not isinstance(seed, bool) and not self._had_seed:
             del params["random_state"]
         super().set_params(**params)  # type: ignore[misc]  # of BaseEstimator, beside this class
         return self
 
     def _check_served(self, estimator: Estimator, name: str) -> None:
-        """Raise an AttributeError if what is released does not suffice for the method."""
+        """Raise an AttributeError if the released attributes do not suffice for a method."""
         last = last_step(estimator)
         if isinstance(getattr(self, "release", "auto"), str) and name in entry_of(last).unserved:
             raise AttributeError(
@@ -143,7 +142,7 @@ class DelegatedMethods:
         return self.estimator_
 
     def __sklearn_tags__(self) -> Tags:
-        """Return the tags of the wrapped estimator: what it takes and gives is unchanged."""
+        """Return the tags of the wrapped estimator."""
         if hasattr(self.estimator, "get_params"):
             return get_tags(self.estimator)
         return super().__sklearn_tags__()  # type: ignore[misc]  # this is a mixin

@@ -41,7 +41,7 @@ from skdp.functions.released import (
 )
 from skdp.functions.released_density import ReleasedDensity
 
-# What can be released of each kind of estimator; the first that it has is taken by default.
+# Methods that can be released of each kind of estimator; "auto" takes the first that it has.
 METHODS: dict[str | None, tuple[str, ...]] = {
     "classifier": ("decision_function", "predict_proba"),
     "regressor": ("predict",),
@@ -56,15 +56,17 @@ MOST_OUTSIDE = 0.5
 class FittedFunctionTarget(Target):
     """A function that an estimator learns, through its values on a lattice.
 
-    Evaluating the target clones the estimator, fits it cold, and evaluates one of its methods at
-    the lattice points of a box. :meth:`restore` makes a small estimator of released values, which
-    holds them and nothing of a fit.
+    A call clones the estimator, fits the clone, and evaluates one of its methods at the lattice
+    points of a box, which must hold at least half of the oracle's records. :meth:`restore` makes a
+    ReleasedDensity, ReleasedClassifier, ReleasedOutlierDetector or ReleasedRegressor of released
+    values alone. A density is clipped at zero and normalized, and class probabilities are projected
+    to the simplex.
 
     Parameters
     ----------
     estimator : estimator object
         The estimator as configured. Callbacks and parameters such as `memory` and `verbose` are
-        switched off, since what they show or keep of a private fit would leave the guarantee.
+        switched off, since they would show a private fit.
     transformer : BernsteinTransformer
         Lattice and box.
     public_fit : estimator object
@@ -72,9 +74,9 @@ class FittedFunctionTarget(Target):
         names of its columns are used.
     method : {"auto", "score_samples", "decision_function", "predict_proba", "predict"}, \
             default="auto"
-        What to release. "auto" takes the decision function of classifiers and outlier detectors
-        (the probabilities of a classifier that has none), the prediction of regressors, and for
-        other estimators the density, which is the exponential of `score_samples`.
+        The function to release. "auto" takes the decision function of classifiers and outlier
+        detectors (the probabilities of a classifier that has none), the prediction of regressors,
+        and of other estimators the density, which is the exponential of `score_samples`.
 
     Raises
     ------
@@ -130,6 +132,8 @@ class FittedFunctionTarget(Target):
         n_classes = 0 if self._classes is None else len(self._classes)
         self._columns = (n_classes,) if n_classes > 2 else ()
         self._points = self.transformer.lattice_
+        # the lattice as the last step sees it; None behind steps that are fitted to private records
+        self.seen = self._points if last_step(public_fit) is public_fit else None
         self._seeds = seed_names(self.estimator)
         self._shuffled = order_matters(self.estimator)
         self.key_parts = (
@@ -139,7 +143,7 @@ class FittedFunctionTarget(Target):
         configured = describe(estimator)
         self.description = f"{self.method} of {configured} {describe_lattice(self.transformer)}"
         if names is None:
-            # refuses what can be refused before any record
+            # raises an error before any record is drawn
             self._evaluate(public_fit, self._points)
 
     def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
@@ -148,7 +152,7 @@ class FittedFunctionTarget(Target):
         fitted = clone(self.estimator)
         if self._seeds:
             fitted.set_params(**dict.fromkeys(self._seeds, seed))
-        if self._shuffled:  # else only what the seed does to the last record would be measured
+        if self._shuffled:  # else the seed would treat the last record alike in all pairs
             dataset = reorder(dataset, seed)
         fit_on(fitted, dataset)
         if self._classes is not None and not np.array_equal(fitted.classes_, self._classes):
@@ -161,21 +165,6 @@ class FittedFunctionTarget(Target):
         return kernel_rows(self.estimator, self._points, Dataset(*records))
 
     def check_oracle(self, *records: Container) -> None:
-        """Refuse a box that most records of the oracle miss.
-
-        What is outside of the box is not released: it would show the tails of a function, and
-        nothing of it where the records are.
-
-        Parameters
-        ----------
-        *records : X or X, y
-            Records of the oracle.
-
-        Raises
-        ------
-        ValueError
-            If more than half of them are outside.
-        """
         X = records[0]
         low, high = self.transformer.feature_range_.T
         points = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
@@ -189,19 +178,6 @@ class FittedFunctionTarget(Target):
             )
 
     def restore(self, values: NDArray[np.float64]) -> ReleasedFunction:
-        """Make an estimator of released values.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_basis,) or (n_basis, n_outputs)
-            Released values on the lattice.
-
-        Returns
-        -------
-        ReleasedDensity, ReleasedClassifier, ReleasedOutlierDetector or ReleasedRegressor
-            It holds the coefficients, and the class labels of a classifier. A density is clipped
-            at zero and normalized, class probabilities are projected to the simplex.
-        """
         coefficients = coefficients_of(self.transformer, values, self._noise)
         if self._kind == "classifier":
             return ReleasedClassifier(self.transformer, coefficients, self._classes, self.method)
@@ -214,24 +190,16 @@ class FittedFunctionTarget(Target):
     def with_noise(
         self, mechanism: Any, sensitivity: float, errors: NDArray[np.float64] | None
     ) -> Self:
-        """Let the noise of the value choose the order of a density, where it is to be chosen.
-
-        Other functions behind a code are followed as closely as cross-validation does: where the
-        oracle is right, that was nearer to the decision function of a kernel machine.
-        """
+        # behind a code, cross-validation was nearer to the decision function of a kernel machine
         box = self.transformer
         if self.method not in DENSITY or box.order != "auto":
             return self
         noise = mechanism.noise_columns((len(self._points),), sensitivity)
-        if noise is None or not np.isfinite(noise).all():  # as of a bound near the largest float
+        if noise is None or not np.isfinite(noise).all():  # a bound may be near the largest float
             return self
         told = copy.copy(self)
         told._noise = noise_followed(as_tensor(noise, "noise", box.degree, box.n_features_in_))
         return told
-
-    def lattice_seen(self, public_fit: Estimator) -> NDArray[np.float64] | None:
-        """Return the lattice as the last step sees it; None behind steps that are fitted anew."""
-        return None if last_step(public_fit) is not public_fit else self._points
 
     def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
         classes = None if self._classes is None else [str(label) for label in self._classes]

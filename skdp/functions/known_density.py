@@ -1,14 +1,10 @@
-"""A kernel density on a lattice, whose sensitivity is known: the kernel itself bounds a record.
+"""A kernel density on a lattice, whose sensitivity is known on paper.
 
-The value at a lattice point p is the mean over the records x of K(|p - x| / h). One record moves it
-by what its own kernel has there and what that of another record has. So what matters is how much of
-a kernel the lattice can hold: with k = K / K(0), for q = 1 and 2,
-
-    S_q = sup_x sum_p k(|p - x| / h)^q.
-
-The kernel is not negative, and so the sum over n records moves by at most 2 K(0) S_1 in the L1
-norm, and by at most K(0) sqrt(2 S_2) in the L2 norm. A record with a missing number has no place
-and adds nothing, as one that is far off: it is left out, and the bound holds for it too.
+The value at a lattice point p is the mean over the records x of K(|p - x| / h). With k = K / K(0),
+let S_q = sup_x sum_p k(|p - x| / h)^q for q = 1 and 2. The kernel is not negative, so one record
+moves the sum over n records by at most 2 K(0) S_1 in the L1 norm, and by at most K(0) sqrt(2 S_2)
+in the L2 norm. A record with a missing number is left out and adds nothing, so the bound holds for
+it too.
 """
 
 from __future__ import annotations
@@ -45,16 +41,16 @@ KERNELS: dict[str, Callable[[NDArray], NDArray]] = {
     "linear": lambda t: np.maximum(1 - t, 0),
     "cosine": lambda t: np.cos(np.pi / 2 * np.minimum(t, 1)),
 }
-"""By distance over bandwidth, 1 at 0, falling."""
+"""Kernels as falling functions of distance over bandwidth, 1 at 0."""
 
 FAR = 1e3
-"""Bandwidths from the box, beyond which a record has no weight in it."""
+"""A record that is more bandwidths away from the box has no weight in it."""
 N_DISTANCES = 2**22
-"""So many are computed at a time."""
+"""Largest number of distances that are computed at a time."""
 DIFFERENT = 5
-"""A side of the box that is longer than another by more is in another unit."""
+"""Sides of a box whose lengths differ by a larger factor are in different units."""
 TINY = 1e-280
-"""Shares of a kernel no higher are rounded by more than the bound allows for."""
+"""A lower kernel is rounded by more than the bound allows for."""
 
 
 def check_known_density(estimator: Estimator, example: Dataset) -> None:
@@ -79,7 +75,7 @@ def check_known_density(estimator: Estimator, example: Dataset) -> None:
 
 
 def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> None:
-    """Point out kernels that hardly any record counts for, or that are one for several units.
+    """Warn of a kernel that is too narrow for the lattice, or the same for several units.
 
     With fewer than ten records within 2.5 bandwidths of a point the L1 error of a released density
     was 1.5 to 6 times that of the best bandwidth without noise, and 2 to 20 times at epsilon 1:
@@ -90,15 +86,15 @@ def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> Non
     model = last_step(public_fit)
     if not isinstance(target, FittedFunctionTarget) or public_name(type(model)) != KERNEL_DENSITY:
         return
-    points = target.lattice_seen(public_fit)
+    points = target.seen
     if points is None:
         return
     bandwidth, widths = float(model.bandwidth_), np.ptp(points, axis=0)
     if widths.max() > DIFFERENT * widths.min():
         warn(
             "The kernel of KernelDensity is as wide over each column, and the sides of the box are "
-            f"{shorten([float(f'{width:g}') for width in widths])}: where one column is seen, "
-            "another is flattened. Put the scaler of the box before it, fitted to public records "
+            f"{shorten([float(f'{width:g}') for width in widths])}: it flattens the columns with "
+            "short sides. Put the scaler of the box before it, fitted to public records "
             "or to the corners of the box: make_pipeline(FrozenEstimator(MinMaxScaler().fit(...)), "
             "KernelDensity(...)), with a bandwidth for columns from 0 to 1."
         )
@@ -108,10 +104,9 @@ def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> Non
     if bandwidth < spacing / 3:
         warn(
             f"The bandwidth of KernelDensity, {bandwidth:g}, is far below the spacing of the "
-            f"lattice, {spacing:g}, and records between its points are not seen: of {n_samples} "
-            f"that are spread over the box about {n_near:.2g} are near each point. Few make the "
-            "density rough, even without noise; and values in steps, such as whole numbers, count "
-            "by where they stand. Take a bandwidth near the spacing."
+            f"lattice, {spacing:g}, which misses the records between its points: of {n_samples} "
+            f"that are spread over the box about {n_near:.2g} are near each point. Take a "
+            "bandwidth near the spacing."
         )
 
 
@@ -119,6 +114,7 @@ class KnownDensityTarget(FittedFunctionTarget):
     """The density of an estimator as configured, with what bounds it."""
 
     preconditions = "that the box and frozen steps are public"
+    seen: NDArray[np.float64]
 
     def __init__(
         self,
@@ -155,11 +151,8 @@ class KnownDensityTarget(FittedFunctionTarget):
         filled = ", unless one fills them" if self.steps.steps else ""
         return f"records with missing numbers left out{filled}"
 
-    def lattice_seen(self, public_fit: Estimator) -> NDArray[np.float64]:
-        return self.seen
-
     def _check_grid(self) -> None:
-        """Refuse steps that turn the lattice or bend it, so that its rows are none any more."""
+        """Refuse steps that turn the lattice or bend it, so that its rows are no rows."""
         n_points, d = self.transformer.degree + 1, self._points.shape[1]
         columns = self.seen.T.reshape(-1, *(n_points,) * d)
         rows = (np.moveaxis(each, j % d, 0).reshape(n_points, -1) for j, each in enumerate(columns))
@@ -180,11 +173,11 @@ class KnownDensityTarget(FittedFunctionTarget):
         return self.peak / n_records(parts[0]) * total
 
     def as_seen(self, *parts: Container) -> tuple[Container, ...]:
-        """Return records of which none is refused or left out, as scores are of so many."""
+        """Return all records as the last step sees them; none is refused or left out."""
         return (self._near(self.steps.transform(parts[0])),)
 
     def _near(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bring records that are far off the box nearer to it."""
+        """Clip records to a wide margin around the box."""
         low, high, margin = self.seen.min(axis=0), self.seen.max(axis=0), FAR * self.bandwidth
         return np.clip(X, low - margin, high + margin)
 
@@ -192,7 +185,7 @@ class KnownDensityTarget(FittedFunctionTarget):
         """Return how far one record can move the values, in the norm of this order."""
         n_points, q = self.transformer.degree + 1, 1 if order == 1 else 2
         columns = [np.unique(column) for column in self.seen.T]
-        # in a narrow box far from 0 rounding brings points together, and makes one of two
+        # rounding may merge two points in a narrow box far from 0
         gaps = [np.diff(c).min() if len(c) == n_points else 0.0 for c in columns]
         with np.errstate(divide="ignore"):
             steps = self.bandwidth / np.array(gaps)
@@ -203,15 +196,13 @@ class KnownDensityTarget(FittedFunctionTarget):
 
 
 def most_held(kernel: str, steps: NDArray[np.float64], n_points: int, q: int) -> float:
-    """Bound S_q on a lattice of so many points a side; steps of it per bandwidth, by column.
+    """Bound S_q on a lattice of `n_points` a side; `steps` are bandwidths per shortest spacing.
 
-    The steps are the shortest ones: points that are farther apart hold less.
-
-    A Gaussian is a product over the columns, of each of which the sum over all integers is largest
-    in a lattice point, as its Fourier coefficients are positive. For any kernel: a sum over a row
-    of the lattice is at most the largest value plus the integral over the row. Both are functions
-    of the other columns that fall with the distance, and so on; the integral over j columns is
-    h^j times that of k^q over the space of j dimensions.
+    A Gaussian is a product over the columns. Its sum over a column is largest in a lattice point,
+    since its Fourier coefficients are positive. For any kernel, the sum over a row of the lattice
+    is at most the largest value plus the integral over the row. Both fall with the distance in the
+    other columns, so the same holds for these in turn. The integral over j columns is h^j times
+    that of k^q over the space of j dimensions.
     """
     d = len(steps)
     if kernel == "gaussian":

@@ -56,23 +56,22 @@ class PrivateSearchCV(PrivateModel):
     Parameters
     ----------
     estimator : PrivateEstimator
-        The model to fit with the chosen candidate, and its promise. Its sampler needs more pairs
-        here; see the notes.
+        The model to fit with the chosen candidate. Its sampler needs more pairs here; see the
+        notes.
     param_grid : dict of str to sequence, or list of such dicts
         The candidates, as in scikit-learn's GridSearchCV: names are parameters of `estimator`
         such as ``"estimator__C"``, or ``"estimator"`` for another estimator in its place. With
         `n_iter` a sequence may be a distribution that has a method `rvs`.
     mechanism : Mechanism
-        The mechanism of the choice, such as ``ExponentialMechanism(epsilon=0.5)``. Its epsilon is
-        spent on top of that of the fit.
+        The mechanism of the choice, such as ``ExponentialMechanism(epsilon=0.5)``. Its epsilon
+        adds to that of the fit.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much a score can change: sampled at each fit, sampled earlier for the same candidates,
         or a bound in the sup norm.
     scoring : str, callable or None, default=None
-        As in scikit-learn: one score, of which more is better. None takes the method `score` of the
-        wrapped estimator.
+        One score, as in scikit-learn. None takes the method `score` of the wrapped estimator.
     cv : int, splitter or None, default=5
-        As in scikit-learn. The records are brought into a random order first.
+        As in scikit-learn. The records are shuffled first.
     n_iter : int or None, default=None
         Number of candidates to draw at random from `param_grid`; None takes all.
     accountant : PrivacyAccountant or None, default=None
@@ -80,8 +79,7 @@ class PrivateSearchCV(PrivateModel):
         None takes that of `estimator`.
     random_state : int or None, default=None
         Source of the randomness of the choice, and of `n_iter`. None takes the operating system's
-        generator. A seed is for tests and examples, as in PrivateEstimator; the fit has that of
-        `estimator`.
+        generator. A seed is for tests and examples, as in PrivateEstimator.
 
     Attributes
     ----------
@@ -121,10 +119,9 @@ class PrivateSearchCV(PrivateModel):
 
     Notes
     -----
-    The choice decides which estimate of the sensitivity calibrates the fit, so the promise needs
-    the estimates of all candidates to cover the pair. Therefore each is sampled at the gamma of the
-    sampler of `estimator` over the number of candidates: by the union bound all of them cover the
-    pair but with that gamma. A confidence is divided likewise.
+    The choice decides which estimate of the sensitivity calibrates the fit, so the estimates of all
+    candidates must cover the pair. Each is sampled at the gamma of the sampler of `estimator` over
+    the number of candidates, by the union bound. A confidence is divided likewise.
 
     References
     ----------
@@ -186,9 +183,9 @@ class PrivateSearchCV(PrivateModel):
     def fit(self, X: Container, y: Container = None, sample_weight: None = None) -> Self:
         """Choose privately, then fit privately.
 
-        Both releases are rehearsed first: every candidate is fitted and scored on records of the
-        oracle, or on made-up ones where there is none, the sensitivities of the scores and of the
-        fit of the first candidate are settled, and so is what both need of the budget.
+        Before private data are read, every candidate is fitted and scored on records of the oracle
+        or on made-up ones, the sensitivities of the scores and of the first candidate are settled,
+        and the budget is asked for both releases.
 
         Parameters
         ----------
@@ -202,23 +199,22 @@ class PrivateSearchCV(PrivateModel):
         Returns
         -------
         self : PrivateSearchCV
-            Fitted. If anything fails it is as it was before.
+            Fitted. If anything fails it is as before.
 
         Raises
         ------
         ValueError
-            If a parameter, an oracle or the data are not as they must be. If the sensitivity of
-            the chosen candidate alone cannot be sampled, the choice has been paid for.
+            If a parameter, an oracle or the data break a rule. If the sensitivity of the chosen
+            candidate alone cannot be sampled, the choice has been paid for.
         TypeError
             If a parameter is of a wrong type, or there are weights.
         BudgetExceededError
             If the budget does not allow both releases. No private record is then looked at, unless
-            another process has spent in between: the choice is then paid for, and not shown.
+            another process has spent in between.
         LedgerError
             If the budget cannot be read or written.
         PrivateEvaluationError
-            If a candidate cannot be scored or fitted on the private data, as it could in the
-            rehearsal. The budget has paid.
+            If a candidate cannot be scored or fitted on the private data. The budget has paid.
         """
         if sample_weight is not None:
             raise TypeError("PrivateSearchCV takes no sample_weight in fit. Got sample_weight.")
@@ -233,7 +229,7 @@ class PrivateSearchCV(PrivateModel):
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y))
         grids = [self.param_grid] if isinstance(self.param_grid, Mapping) else self.param_grid
         listed = (some for grid in grids for some in grid.values() if isinstance(some, Iterable))
-        # of what was given, as the models and candidates hold copies
+        # of the parameters as given, since models and candidates hold copies
         check_holds_no_record(self.estimator, Dataset(X, y), *chain.from_iterable(listed))
         dataset = data_check(self.estimator)(X, y)
         pays.rehearse(  # before pairs are sampled
@@ -245,7 +241,7 @@ class PrivateSearchCV(PrivateModel):
         prepared = [prepare(model, dataset) for model in models]
         for each in prepared[1:]:
             if not isinstance(each.sensitivity, SensitivitySampler):
-                each.plan()  # which samples nothing; what is given may be for one candidate only
+                each.plan()  # samples nothing, and refuses an estimate for another candidate
         known = [each.target for each in prepared] if is_derived(self.estimator) else []
         choice, scored = self._plan_choice([model.estimator for model in models], dataset, known)
         rehearse(choice.mechanism, np.zeros(len(models)), choice.sensitivity.value)
@@ -254,7 +250,7 @@ class PrivateSearchCV(PrivateModel):
         for weakness in weaknesses(promise, dataset.n_records):
             warn(f"The promise is weak, together: {weakness}.")
         pays.rehearse(*(spend_of(each, each.guarantee) for each in (choice, planned)))
-        if choice.sensitivity.shape is None:  # else they were scored on pairs
+        if choice.sensitivity.shape is None:  # else the candidates were scored on pairs
             check_scores(_scored(choice.target, prepared[0].public), candidates, "PrivateSearchCV")
 
         warn_if_uncharged(given)  # once for both
@@ -289,7 +285,7 @@ class PrivateSearchCV(PrivateModel):
         return self.estimator_
 
     def _candidates(self) -> list[dict[str, Any]]:
-        """Return the candidates, or refuse names that no score depends on."""
+        """Return the candidates; refuse parameters on which no score depends."""
         if not isinstance(self.estimator, PrivateEstimator):
             raise TypeError(
                 "The 'estimator' parameter of PrivateSearchCV must be a PrivateEstimator, since it "
@@ -306,7 +302,7 @@ class PrivateSearchCV(PrivateModel):
         return candidates
 
     def _check_parameters(self, models: list[PrivateEstimator]) -> None:
-        """Refuse parameters that serve no choice, and candidates that serve no fit."""
+        """Refuse parameters of a choice, and candidates of a fit, that break a rule."""
         from sklearn.metrics import check_scoring
 
         if not isinstance(self.mechanism, Mechanism) or not self.mechanism.chooses:
@@ -347,18 +343,18 @@ class PrivateSearchCV(PrivateModel):
 
 
 def _set(model: PrivateEstimator, params: Mapping[str, Any], n_candidates: int) -> PrivateEstimator:
-    """Set a candidate, with its share of the probability that a sensitivity does not cover."""
+    """Set a candidate, with its share of gamma and of the confidence."""
     copied = clone(model).set_params(**clone(dict(params), safe=False))
     sampler = copied.sensitivity
     if n_candidates > 1 and isinstance(sampler, SensitivitySampler):
-        sampler.plan(1)  # refuses what is no gamma or confidence, as it was given
+        sampler.plan(1)  # refuses a wrong gamma or confidence, as it was given
         gamma, confidence = of_each(sampler.gamma, sampler.confidence, n_candidates)
         sampler.set_params(gamma=gamma, confidence=confidence)
     return copied
 
 
 def _apart(random_state: int | None) -> int | None:
-    """Return a seed for the choice whose noise is not that of a fit with the same seed."""
+    """Return a seed for the choice whose noise differs from that of a fit with the same seed."""
     if random_state is None:
         return None
     return int(np.random.SeedSequence(random_state, spawn_key=(1,)).generate_state(1, np.uint64)[0])
@@ -385,7 +381,7 @@ def together(*guarantees: PrivacyGuarantee) -> PrivacyGuarantee:
 
 
 def _scored(target: Target, public: Dataset) -> NDArray[np.float64]:
-    """Score the candidates on public records, which leaves no trace in the scorer."""
+    """Score the candidates on public records with a copy of the target."""
     try:
         return spare(target)(*copy.deepcopy(public).parts, seed=0)
     except Exception as error:

@@ -28,9 +28,8 @@ def public_search(
 ) -> tuple[PrivateEstimator, dict[str, Any]]:
     """Choose hyper-parameters on records of the oracle, at no cost in privacy.
 
-    Every candidate is fitted to datasets of the oracle as it would be to the private one, with
-    noise, and what would be released is scored. So the choice knows what the noise does: a
-    parameter of the mechanism may be chosen, too. It is as good as the oracle is.
+    Every candidate is released with noise on datasets of the oracle, and the released model is
+    scored. So a parameter of the mechanism may be chosen, too. The choice is as good as the oracle.
 
     Parameters
     ----------
@@ -40,29 +39,29 @@ def public_search(
         The candidates: any parameters of `estimator`, such as ``"estimator__C"`` or
         ``"mechanism__basis"``, but not its sampler.
     n_samples : int
-        Number of private records that there will be.
+        Number of private records.
     test_oracle : oracle or None, default=None
-        Where the records come from on which a released estimator is scored. None takes further
-        records of the same draw, so that an oracle may give each dataset a rule of its own. If it
-        resamples a table, give another table here, since scores on records of the fit prefer what
-        overfits. A RandomTaskOracle is refused: it has another task in each draw.
+        Source of the records on which a released estimator is scored. None takes further records
+        of the same draw. If the oracle resamples a table, give another table here, since scores on
+        records of the fit prefer what overfits. A RandomTaskOracle has another task in each draw,
+        and is refused.
     scoring : str, callable or None, default=None
         As for PrivateSearchCV.
     n_datasets : int, default=10
-        On how many datasets each candidate is released and scored.
+        Number of datasets on which each candidate is released and scored.
     n_iter : int or None, default=None
         As for PrivateSearchCV.
     random_state : int or None, default=None
-        Seed of everything that is drawn, which is public. The sensitivities are sampled apart from
-        those of a later fit, so that what is chosen here does not bias them.
+        Public seed of all draws. The sensitivities are sampled apart from those of a later fit, so
+        that the choice does not bias them.
 
     Returns
     -------
     estimator : PrivateEstimator
         A copy with the best candidate, to be fitted.
     results : dict
-        The candidates under "params", and under "mean_test_score" and "std_test_score" the mean and
-        the standard deviation of what they score.
+        The candidates under "params", and the mean and the standard deviation of their scores under
+        "mean_test_score" and "std_test_score".
 
     Raises
     ------
@@ -96,8 +95,8 @@ def public_search(
     candidates = list_candidates(param_grid, n_iter, int(rng.integers(2**31)))
     if any(name.split("__")[0] == "sensitivity" for params in candidates for name in params):
         raise ValueError(
-            "The 'param_grid' parameter of public_search must not name the sensitivity: what it "
-            "promises is not for a score to decide."
+            "The 'param_grid' parameter of public_search must not name the sensitivity, which "
+            "decides the promise."
         )
     simulation = Simulation(
         sampler_of(estimator, "'estimator' parameter of public_search"),

@@ -1,4 +1,4 @@
-"""Whole releases on public records: what a fit would be worth, at no cost in privacy."""
+"""Simulate whole releases on public records, to score them at no cost in privacy."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ from skdp.sensitivity.sampler import SensitivitySampler
 class Simulation:
     """Datasets of the oracle, each of `n_samples` records to fit and as many to score.
 
-    Both come from one draw: an oracle may give each dataset a rule of its own. With a
-    `test_oracle` those to score come from there. The seed is one that no fit has, so that what is
-    chosen here does not bias the sensitivity of a later fit.
+    Both come from one draw, unless a `test_oracle` yields the records to score. No fit has the
+    seed, so that a choice by scores does not bias the sensitivity of a later fit.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Simulation:
         return clone(model).set_params(sensitivity=sampler).plan(self.n_samples)
 
     def private_scores(self, plan: ReleasePlan, scoring: Any) -> NDArray[np.float64]:
-        """Score what would be released of each dataset."""
+        """Score the release of each dataset."""
 
         def released(i: int, train: Dataset) -> Any:
             free = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)  # of these records
@@ -83,7 +82,7 @@ class Simulation:
         return self.scores(models, scoring)
 
     def public_scores(self, plan: ReleasePlan, scoring: Any) -> NDArray[np.float64] | None:
-        """Score what public fits have in common; None without the prior of a code."""
+        """Score the prior mean of a code; None without a code."""
         prior = plan.mechanism.geometry.basis.mean
         if prior is None or plan.sensitivity.shape is None:
             return None
@@ -91,7 +90,7 @@ class Simulation:
         return self.scores([public] * len(self.datasets), scoring)
 
     def exact_models(self, plan: ReleasePlan) -> list[Estimator]:
-        """Return what would be released of each dataset if there were no noise."""
+        """Return the release of each dataset without noise."""
         target = plan.sensitivity.bounded(spare(plan.target))
         exact = (target(*copy.deepcopy(train).parts, seed=0) for train, _ in self.datasets)
         return [plan.target.restore(value) for value in exact]
