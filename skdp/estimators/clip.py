@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from skdp.core.checks import is_real, shown
+from skdp.core.checks import check_rules, is_real, shown
 from skdp.core.dataset import validate_rows
 from skdp.core.types import Container
 
@@ -248,11 +248,9 @@ class ClipNorm(Clip):
         self.radius = radius
 
     def _check(self, rows: Container) -> None:
-        if not (is_real(self.radius) and LEAST <= float(self.radius) <= MOST):
-            raise ValueError(
-                f"The 'radius' parameter of ClipNorm must be a number in [{LEAST}, {MOST}]. "
-                f"Got {shown(self.radius)}."
-            )
+        fits = is_real(self.radius) and LEAST <= float(self.radius) <= MOST
+        rule = f"be a number in [{LEAST}, {MOST}]"
+        check_rules("ClipNorm", radius=(self.radius, fits, rule))
 
     def _clip(self, rows: Container) -> Container:
         n_rows, n_features = rows.shape

@@ -13,7 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from skdp.core.checks import floats, is_real, shown
+from skdp.core.checks import check_rules, floats, is_real
 from skdp.core.types import Container, Matrix
 
 
@@ -76,7 +76,7 @@ class MomentModel(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter or the data are not as they must be.
+            If a parameter is out of range, or a label is not among `classes`.
         """
         self._check()
         options = {"accept_sparse": "csr", "y_numeric": is_regressor(self)}
@@ -117,14 +117,10 @@ class MomentModel(BaseEstimator):
         raise NotImplementedError
 
     def _check(self) -> None:
-        owner = type(self).__name__
         for name, most in (("constant", 1e100), ("shrinkage", 1)):
             value: Any = getattr(self, name)
-            if not (is_real(value) and 0 <= value <= most):
-                raise ValueError(
-                    f"The {name!r} parameter of {owner} must be a number in [0, {most}]. "
-                    f"Got {shown(value)}."
-                )
+            fits = is_real(value) and 0 <= value <= most
+            check_rules(type(self).__name__, **{name: (value, fits, f"be a number in [0, {most}]")})
 
     def _scores(self, X: Container) -> Matrix:
         check_is_fitted(self)
@@ -397,11 +393,9 @@ class MomentRegressor(RegressorMixin, MomentModel):
             low, high = map(float, (-1, 1) if self.y_range is None else self.y_range)
         except (TypeError, ValueError):
             low, high = 0.0, 0.0
-        if not 0 < (high - low) / 2 < np.inf:  # a comparison with NaN is false
-            raise ValueError(
-                "The 'y_range' parameter of MomentRegressor must be a pair of finite numbers, the "
-                f"lower one first. Got {shown(self.y_range)}."
-            )
+        fits = 0 < (high - low) / 2 < np.inf  # a comparison with NaN is false
+        rule = "be a pair of finite numbers, the lower one first"
+        check_rules("MomentRegressor", y_range=(self.y_range, fits, rule))
 
 
 def mean_second_moment(X: Container) -> Matrix:
@@ -417,10 +411,10 @@ def as_second_moment(given: ArrayLike, n_features: int, owner: str) -> Matrix:
     if matrix.shape == (n_features, n_features):
         matrix = linalg.block_diag(matrix, 1.0)
     fits = matrix.shape == (n_features + 1,) * 2 and np.isfinite(matrix).all()
-    if not fits or not np.allclose(matrix, matrix.T):
-        raise ValueError(
-            f"The 'second_moment' parameter of {owner} must be a symmetric matrix of finite "
-            f"numbers for {n_features} features or for them and the constant 1. Got "
-            f"{shown(given)}."
-        )
+    rule = (
+        f"be a symmetric matrix of finite numbers for {n_features} features or for them and the "
+        "constant 1"
+    )
+    is_moment = fits and np.allclose(matrix, matrix.T)
+    check_rules(owner, second_moment=(given, is_moment, rule))
     return matrix

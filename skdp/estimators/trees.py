@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
-from skdp.core.checks import floats, shown
+from skdp.core.checks import check_rules, floats
 from skdp.core.dataset import Dataset
 from skdp.core.target import Target
 from skdp.core.types import AxisLabels, Container, Estimator, Values
@@ -100,11 +100,10 @@ class LeafTarget(BaseEstimator):
         """
         self.check(estimator)
         tree = last_step(public_fit)
-        if getattr(tree, "class_weight", None) is not None and tree.n_outputs_ > 1:
-            raise ValueError(
-                f"The 'class_weight' parameter of {type(tree).__name__} must be None with "
-                f"LeafTarget and several outputs. Got {shown(tree.class_weight)}."
-            )
+        weights = getattr(tree, "class_weight", None)
+        fits = weights is None or tree.n_outputs_ == 1
+        rule = "be None with LeafTarget and several outputs"
+        check_rules(type(tree).__name__, class_weight=(weights, fits, rule))
         return LeafValues(estimator, public_fit, self._ranges(public_fit))
 
     def check(self, estimator: Estimator) -> None:
@@ -127,17 +126,20 @@ class LeafTarget(BaseEstimator):
             raise ValueError(
                 f"LeafTarget releases {kinds}, or a pipeline that ends in one. Got {name}."
             )
-        if tree.criterion == "absolute_error":
-            raise ValueError(
-                f"The 'criterion' parameter of {name} must not be 'absolute_error' with "
-                "LeafTarget: the leaves would hold medians, which are not sums over the records. "
-                "Take 'squared_error'."
-            )
-        if tree.monotonic_cst is not None:
-            raise ValueError(
-                f"The 'monotonic_cst' parameter of {name} must be None with LeafTarget, since "
-                f"noise does not keep the order of the leaves. Got {shown(tree.monotonic_cst)}."
-            )
+        check_rules(
+            name,
+            criterion=(
+                tree.criterion,
+                tree.criterion != "absolute_error",
+                "be 'squared_error' or another with LeafTarget for which leaves do not hold "
+                "medians, which are not sums over the records",
+            ),
+            monotonic_cst=(
+                tree.monotonic_cst,
+                tree.monotonic_cst is None,
+                "be None with LeafTarget, since noise does not keep the order of the leaves",
+            ),
+        )
 
     def _ranges(self, public_fit: Estimator) -> NDArray[np.float64] | None:
         tree = last_step(public_fit)
@@ -158,10 +160,8 @@ class LeafTarget(BaseEstimator):
         ranges = floats(self.y_range)
         ranges = np.empty((0, 0)) if ranges is None else np.atleast_2d(ranges)
         good = ranges.ndim == 2 and ranges.shape[1] == 2 and len(ranges) in {1, tree.n_outputs_}
-        if not (good and np.isfinite(ranges).all() and np.all(ranges[:, 0] < ranges[:, 1])):
-            raise ValueError(
-                f"The 'y_range' parameter of LeafTarget must be {rule}. Got {shown(self.y_range)}."
-            )
+        fits = good and np.isfinite(ranges).all() and np.all(ranges[:, 0] < ranges[:, 1])
+        check_rules("LeafTarget", y_range=(self.y_range, fits, f"be {rule}"))
         return np.broadcast_to(ranges, (tree.n_outputs_, 2))
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.core.checks import check_count, shorten, shown
+from skdp.core.checks import check_count, check_rules, shorten
 from skdp.core.dataset import validate_rows
 from skdp.core.types import Matrix
 from skdp.functions.bernstein_basis import (
@@ -134,12 +134,12 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         """
         n_features = validate_data(self, X, dtype=np.float64).shape[1]
         check_count("degree", self.degree, "BernsteinTransformer", at_most=MAX_DEGREE)
-        if isinstance(self.order, str) and self.order != "auto":
-            raise ValueError(
-                "The 'order' parameter of BernsteinTransformer must be 'auto' or an integer from 1 "
-                f"to {MAX_ORDER}. Got {shown(self.order)}."
-            )
-        if not isinstance(self.order, str):
+        is_word = isinstance(self.order, str)
+        rule = f"be 'auto' or an integer from 1 to {MAX_ORDER}"
+        check_rules(
+            "BernsteinTransformer", order=(self.order, not is_word or self.order == "auto", rule)
+        )
+        if not is_word:
             check_count("order", self.order, "BernsteinTransformer", at_most=MAX_ORDER)
         rows = rows_by_column(self.feature_range, getattr(self, "feature_names_in_", None))
         self.feature_range_ = _box(rows, n_features)
@@ -210,20 +210,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         ValueError
             If the names do not agree with those of :meth:`fit`, in number or in words.
         """
-        check_is_fitted(self)
-        seen = getattr(self, "feature_names_in_", None)
-        if input_features is None:
-            default = [f"x{j}" for j in range(self.n_features_in_)]
-            names = np.asarray(default if seen is None else seen, dtype=object)
-        else:
-            names = np.asarray(input_features, dtype=object)
-            if seen is not None and not np.array_equal(seen, names):
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(names) != self.n_features_in_:
-                raise ValueError(
-                    "input_features should have length equal to number of features "
-                    f"({self.n_features_in_}), got {len(names)}"
-                )
+        names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         powers = np.ndindex(*(self.degree + 1,) * self.n_features_in_)
         out = [" ".join(f"{n}^{q}" for n, q in zip(names, power, strict=True)) for power in powers]
         return np.asarray(out, dtype=object)
@@ -374,11 +361,9 @@ def _box(feature_range: ArrayLike, n_features: int) -> NDArray[np.float64]:
         good = good and math.isfinite(math.prod((box[:, 1] - box[:, 0]).tolist()))
     except (TypeError, ValueError):
         good = False
-    if not good:
-        raise ValueError(
-            "The 'feature_range' parameter of BernsteinTransformer must be a pair (low, high) or "
-            f"list one for each column, here {n_features}, finite and with low below high. "
-            f"Got {shown(feature_range)}. Declare the box in which the function is wanted, such as "
-            "feature_range=(0, 1), from what is known without the data."
-        )
+    rule = (
+        f"be a pair (low, high) or list one for each column, here {n_features}, finite with low "
+        "below high, such as (0, 1), declared from what is known without the data"
+    )
+    check_rules("BernsteinTransformer", feature_range=(feature_range, good, rule))
     return box
