@@ -17,6 +17,7 @@ from skdp.accounting.payer import check_accountant
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import Oracle
+from skdp.core.room import quiet
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.delegation import DelegatedMethods
@@ -187,7 +188,8 @@ def check_data(
         )
     if sample_weight is None and not uses_response:
         y = None
-    return check_private_dataset(X, y, sample_weight, tags, is_plain, classes)
+    with quiet():  # a conversion may warn of an entry
+        return check_private_dataset(X, y, sample_weight, tags, is_plain, classes)
 
 
 def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) -> None:
