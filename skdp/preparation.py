@@ -19,6 +19,7 @@ from skdp.core.checks import shorten, shown, warn
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.oracle import Oracle
 from skdp.core.plain import for_outputs
+from skdp.core.room import quiet
 from skdp.core.schema import Schema
 from skdp.core.target import Target, is_auto, replaces
 from skdp.core.types import Container, Estimator
@@ -295,7 +296,8 @@ def check_data(
         )
     if sample_weight is None and not uses_response:
         y = None
-    return check_private_dataset(X, y, sample_weight, tags, is_plain, classes)
+    with quiet():  # a conversion may warn of an entry
+        return check_private_dataset(X, y, sample_weight, tags, is_plain, classes)
 
 
 def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) -> None:

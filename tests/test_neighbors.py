@@ -2,6 +2,8 @@
 
 import warnings
 from dataclasses import replace
+from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +12,9 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,17 +26,21 @@ from skdp import (
     MomentClassifier,
     MomentRegressor,
     PrivateEstimator,
+    PublicDataOracle,
     SensitivitySampler,
     UniformOracle,
     release,
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import mean_bound
+from skdp.exceptions import PrivateEvaluationError
 
 N = 40
 NUMBERS = np.random.default_rng(0).integers(0, 2, size=(N, 2))
 NUMBERS[:2] = [[0, 1], [1, 0]]
+WORDS = np.where(NUMBERS == 1, "yes", "no").astype(object)
 NULL, WILD, TEXT, MASK = None, 1e300, "text", np.nan
+ODD = [np.complex128(1j), np.ma.masked, np.longdouble("1e4000"), Decimal("sNaN"), [3], 10**400]
 
 
 def with_entry(values, entry):
@@ -53,8 +60,7 @@ def frame_of(make):
 
 def pandas_of(dtype):
     def make(columns):
-        made = {name: pd.Series(pd.array(column, dtype=dtype)) for name, column in columns.items()}
-        return pd.DataFrame(made)
+        return pd.DataFrame({name: pd.Series(each, dtype=dtype) for name, each in columns.items()})
 
     return make
 
@@ -84,18 +90,28 @@ TABLES = {
     **{name: (numpy_of(name), [MASK, WILD, -WILD]) for name in ("float64", "longdouble")},
     **{name: (numpy_of(name), [MASK, np.inf]) for name in ("float16", "float32")},
     **{name: (numpy_of(name), [1]) for name in ("int64", "uint8", "bool")},
-    "objects": (numpy_of(object), [NULL, MASK, WILD, TEXT]),
+    "objects": (numpy_of(object), [NULL, MASK, WILD, TEXT, *ODD[:3]]),
     "list": (lambda values: values.tolist(), [NULL, MASK, WILD, TEXT, 0.5]),
     "csr": (lambda values: sparse.csr_array(values.astype(float)), [MASK, WILD]),
     "dok": (lambda values: sparse.dok_matrix(values.astype(float)), [MASK, WILD]),
     "sparse columns": (frame_of(sparse_columns), [MASK, WILD]),
-    "object columns": (frame_of(lambda columns: pd.DataFrame(columns, dtype=object)), [NULL, TEXT]),
+    "object columns": (frame_of(pandas_of(object)), [NULL, TEXT, *ODD[3:]]),
 }
 for _dtype in ("Int64", "UInt8", "UInt16", "boolean", "Float32", "float64"):
     TABLES[f"pandas {_dtype}"] = (frame_of(pandas_of(_dtype)), [NULL])
     TABLES[f"unnamed {_dtype}"] = (frame_of(unnamed(pandas_of(_dtype))), [NULL])
-for _dtype in (pl.Int64, pl.UInt8, pl.Boolean, pl.Float32, pl.Int128, pl.Decimal(10, 2)):
+_category = pd.CategoricalDtype([0, 1])
+TABLES["unnamed categories"] = (frame_of(unnamed(pandas_of(_category))), [NULL])
+for _dtype in ("int64", "uint8", "double", "bool") if find_spec("pyarrow") else ():
+    TABLES[f"arrow {_dtype}"] = (frame_of(pandas_of(f"{_dtype}[pyarrow]")), [NULL])
+for _dtype in (pl.Int64, pl.Boolean, pl.Float32, pl.Int128, pl.Decimal(10, 2), pl.Object):
     TABLES[f"polars {_dtype}"] = (frame_of(polars_of(_dtype)), [NULL])
+
+WORDY = {
+    "strings": (numpy_of(str), ["a longer text"]),
+    "unnamed objects": (frame_of(unnamed(pandas_of(object))), [NULL, 1]),
+    "unnamed strings": (frame_of(unnamed(pandas_of("string"))), [NULL]),
+}
 
 
 def column_of(made):
@@ -165,13 +181,13 @@ def outcome(promise, X, y, folder):
     return *seen, str(getattr(made, "guarantee", None) or made.guarantee_), rows, told, saved
 
 
-def common_outcome(promise, name, part, tmp_path):
+def common_outcome(promise, name, part, tmp_path, values=NUMBERS):
     """Compare a dataset of a container with its neighbors."""
-    make, entries = TABLES[name]
-    base = make(NUMBERS)
+    make, entries = (TABLES | WORDY)[name]
+    base = make(values)
     y = NUMBERS[:, 0].astype(float)
     outcomes = []
-    for i, made in enumerate([base, *(make(with_entry(NUMBERS, entry)) for entry in entries)]):
+    for i, made in enumerate([base, *(make(with_entry(values, entry)) for entry in entries)]):
         X, response = (made, y) if part == "X" else (NUMBERS.astype(float), column_of(made))
         outcomes.append(outcome(promise, X, response, tmp_path / f"{name}{part}{i}"))
     for other in outcomes[1:]:
@@ -179,9 +195,10 @@ def common_outcome(promise, name, part, tmp_path):
     return outcomes[0]
 
 
-TAKE_NO_RESPONSE = ("mean in ranges", "with a prior")
-PARTS = [(each, "X") for each in PROMISES]
-PARTS += [(each, "y") for each in PROMISES if each not in TAKE_NO_RESPONSE]
+QUICK = [("mean in ranges", "X"), ("moments of classes", "X"), ("regression", "y")]
+SLOW = [(each, "X") for each in ("naive Bayes", "regression", "clipped response", "with a prior")]
+SLOW += [(each, "y") for each in ("naive Bayes", "moments of classes", "clipped response")]
+PARTS = [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)]
 
 
 @pytest.mark.parametrize(("promise", "part"), PARTS)
@@ -190,13 +207,28 @@ def test_nothing_tells_of_one_record(promise, part, tmp_path):
     refused = {name for name, facts in seen.items() if isinstance(facts[0], type)}
     expected = {"csr", "dok"} if part == "X" else set()  # some estimators take none
     if promise == "mean in ranges":  # which looks at no entry to learn a type
-        expected |= {"list", "objects", "object columns"}
+        expected |= {"list", "objects", "object columns", "unnamed categories", "polars Object"}
     assert refused <= expected
+
+
+@pytest.mark.parametrize("name", WORDY)
+@pytest.mark.parametrize(("promise", "part"), [("regression", "X"), ("naive Bayes", "y")])
+def test_no_word_tells_of_one_record(promise, part, name, tmp_path):
+    assert common_outcome(promise, name, part, tmp_path, WORDS)
+
+
+def test_a_missing_text_is_refused_by_no_number():
+    texts = pd.Series([*(["a b", "c"] * (N // 2 - 1)), "d", None], dtype=object)
+    estimator = make_pipeline(HashingVectorizer(n_features=4), LogisticRegression())
+    prior = PublicDataOracle(np.array(["a", "b"], dtype=object), [0, 1])
+    asserted = fitted(estimator, sensitivity=1.0, prior=prior, **LABELS)
+    with pytest.raises(PrivateEvaluationError):
+        asserted(texts, NUMBERS[:, 0], PrivacyAccountant(":memory:", epsilon=1))
 
 
 OF_NUMBERS = {
     "float64": (np.float64, [1e30, -1e30]),
-    "float32": (np.float32, [1e6]),
+    "float32": (np.float32, [1e3]),
     "int64": (np.int64, [2**62]),
     "uint8": (np.uint8, [255]),
 }

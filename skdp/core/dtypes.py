@@ -76,11 +76,8 @@ def _only_declared(series: Container, dtype: DType) -> Container:
 
 def objects(series: Container) -> NDArray:
     """Return the values of a series, with None for what is missing."""
-    if hasattr(series, "notna"):
-        series = series.astype(object).where(series.notna(), None)
-    values = np.empty(len(series), dtype=object)
-    values[:] = series.to_list()
-    return values
+    entries = (None if is_gap(entry) else entry for entry in series.to_list())
+    return np.fromiter(entries, dtype=object, count=len(series))
 
 
 def is_gap(entry: object) -> bool:

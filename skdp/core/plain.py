@@ -96,7 +96,7 @@ def as_doubles(container: Container) -> NDArray[np.float64]:
 def _doubles(values: Container) -> NDArray[np.float64]:
     if hasattr(values, "dtype") and holds_numbers(values.dtype):
         if belongs_to(values, "polars"):
-            return _cast(values).to_numpy()
+            return values.cast(sys.modules["polars"].Float64, strict=False).to_numpy()
         if belongs_to(values, "pandas"):
             return values.to_numpy(dtype=np.float64, na_value=np.nan)
         with np.errstate(over="ignore"):
@@ -126,7 +126,7 @@ def as_array_of(container: Container) -> NDArray:
     """Return a frame or series as the array that its declared types give."""
     dtypes = dtypes_of(container)
     if not all(map(holds_numbers, dtypes)):
-        return _as_words(as_objects(container))
+        return as_objects(container)
     if all(isinstance(dtype, np.dtype) for dtype in dtypes):
         return container.to_numpy(dtype=np.result_type(*dtypes))
     return as_doubles(container)
@@ -142,17 +142,13 @@ def with_doubles(X: Container, are_objects: bool = False) -> Container:
     if not is_table(X):
         return X if stays(X.dtype) else X.astype(np.float64) if sparse.issparse(X) else _doubles(X)
     if belongs_to(X, "polars"):
-        return type(X)([each if stays(each.dtype) else _cast(each) for each in columns_of(X)])
+        kept = (each if stays(each.dtype) else _doubles(each) for each in columns_of(X))
+        return type(X)(dict(zip(X.columns, kept, strict=True)))
     made = X.copy(deep=False)
     for place, column in enumerate(columns_of(X)):
         if not stays(column.dtype):
             made.isetitem(place, _doubles(column))
     return made
-
-
-def _cast(column: Container) -> Container:
-    """Return a column of polars in doubles, with its missing entries."""
-    return column.cast(sys.modules["polars"].Float64, strict=False)
 
 
 def as_labels(y: Container) -> NDArray:
@@ -210,7 +206,7 @@ def labels_among(y: Container, classes: list[NDArray]) -> NDArray:
         if tells and holds_numbers(dtype) != are_numbers:
             raise ValueError(
                 "The 'classes' parameter of PrivateEstimator must declare labels of the type of y. "
-                f"Got {'numbers' if are_numbers else 'words'}, and y of {dtype}."
+                f"Got {'numbers, and y of none' if are_numbers else 'words, and y of numbers'}."
             )
     entries = as_objects(y.toarray() if sparse.issparse(y) else y)
     columns = entries.reshape(len(entries), -1).T

@@ -116,7 +116,7 @@ def _check_features(X: Container, tags: Tags, is_plain: bool) -> Container:
     is_series = hasattr(X, "to_frame")
     X = _as_table(plain(X, "X"), is_plain)
     if (takes.string or takes.dict) and len(X.shape) == 1 and not holds_numbers(X.dtype):
-        return _check_texts(X)
+        return X if is_plain else _check_texts(X)
     if len(X.shape) != 2 or 0 in X.shape:
         _refuse_shape(X.shape, is_series)
     if is_table(X) and len(set(X.columns)) < len(X.columns):
