@@ -78,7 +78,7 @@ pipelines = {
 
 warnings.filterwarnings("ignore", "With this release the budget", UserWarning)
 epsilons = [1, 3, 10]
-bases = {"logistic regression": "predictive", "random forest": "identity"}
+codes = {"logistic regression": "auto", "random forest": None}
 n_releases = 6
 exact, scores = {}, {}
 with TemporaryDirectory() as directory:
@@ -87,7 +87,7 @@ with TemporaryDirectory() as directory:
     )
     for name, pipeline in pipelines.items():
         exact[name] = clone(pipeline).fit(train, grower_train).score(test, grower_test)
-        mechanism = LaplaceMechanism(epsilon=1.0, basis=bases[name])
+        mechanism = LaplaceMechanism(epsilon=1.0, code=codes[name])
         model = PrivateEstimator(pipeline, mechanism=mechanism, sensitivity=sampler)
         scores[name] = np.empty((len(epsilons), n_releases))
         for i, epsilon in enumerate(epsilons):

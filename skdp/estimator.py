@@ -104,7 +104,7 @@ class PrivateEstimator(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         follow from public numbers and from what was released. With a public code they are those of
         the decoded numbers, if the private data are like the oracle's, up to the `shift`.
     mechanism_ : Mechanism
-        The mechanism that released, with the basis or code that it learned.
+        The mechanism that released, with the code that it learned.
     plan_ : ReleasePlan
         All that was settled before private data was looked at.
     classes_ : ndarray of shape (n_classes,)

@@ -18,6 +18,7 @@ from skdp.accounting.payer import check_accountant, find_accountant, warn_if_unc
 from skdp.accounting.spend import short_label
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, warn
+from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
@@ -78,7 +79,7 @@ class ReleasePlan:
     n_samples : int
         Number of records of the data.
     mechanism : Mechanism
-        Which noise would be added, its basis or code fixed.
+        Which noise would be added, its code fixed.
     sensitivity : SensitivityEstimate or KnownSensitivity
         What the noise is calibrated to.
     oracle : Oracle or None, default=None
@@ -117,7 +118,7 @@ class ReleasePlan:
         before any repair: by attribute where those of an estimator are released, else in the shape
         of the value. With a public code they are those of the decoded numbers, if the private data
         are like the oracle's, up to the `shift`. None for a mechanism that adds no noise of a known
-        law, or to very many numbers in a basis.
+        law.
     share_learned : float in [0, 1]
         Which share of what could differ between models of this oracle would be read off the private
         data: what the release takes away of the prior variance of the output. 1 without a code.
@@ -141,10 +142,9 @@ class ReleasePlan:
     ReleasePlan of numpy.mean
       promise: (epsilon=1, gamma=0.05)-random differential privacy, replace-one, n=100, ...
       data: 100 records (a public number), X numpy.ndarray of ['float64']
-      evaluations: 236 on public records (... s), then 1 on the data
+      evaluations: 398 on public records (... s), then 1 on the data
       noise: LaplaceMechanism
-      read off the data: 96% of what could differ between models of this oracle, if 20% ...
-      standard error after decoding: 0.01
+      standard error of the noise: 0.01
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> plan.execute(X).guarantee == plan.guarantee
     True
@@ -320,6 +320,10 @@ class ReleasePlan:
             repaired=repaired(restored, numbers),
         )
 
+    @property
+    def _code(self) -> PublicCode | None:
+        return self.mechanism.geometry.code
+
     def _prior_conflict(
         self, value: NDArray[np.float64], errors: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
@@ -327,8 +331,8 @@ class ReleasePlan:
 
         Noise alone can bring a number far from it where little is known of it.
         """
-        code = self.mechanism.geometry.basis
-        if code.mean is None or code.deviations is None or errors is None:
+        code = self._code
+        if code is None or errors is None:
             return np.zeros(np.shape(value))
         away, least = np.abs(np.ravel(value) - code.mean), 1e-8 * np.abs(code.mean)  # of rounding
         scale = np.hypot(code.deviations, np.ravel(errors))
@@ -341,7 +345,9 @@ class ReleasePlan:
         if isinstance(self.target, ParameterTarget) and errors is not None:
             return self.target.knowing_errors(errors)
         if isinstance(self.target, KnownTarget) and errors is not None:
-            return self.target.knowing_errors(errors, self.mechanism.geometry.basis.mean)
+            return self.target.knowing_errors(
+                errors, None if self._code is None else self._code.mean
+            )
         if not isinstance(self.target, FittedFunctionTarget):
             return self.target
         return self.target.knowing_noise(
@@ -387,9 +393,8 @@ class ReleasePlan:
     @property
     def _prior_errors(self) -> NDArray[np.float64] | None:
         """What the prior of a code leaves open, in the shape of the value."""
-        deviations = self.mechanism.geometry.basis.deviations
-        shape = self.sensitivity.shape
-        return None if deviations is None or shape is None else deviations.reshape(shape)
+        code, shape = self._code, self.sensitivity.shape
+        return None if code is None or shape is None else code.deviations.reshape(shape)
 
     def _spend(self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant) -> BudgetTotal:
         """Count the release, and return what it and all earlier ones promise together."""
@@ -397,7 +402,7 @@ class ReleasePlan:
         return accountant.total()
 
     def _check_settled(self) -> None:
-        """Refuse a target or coordinates other than those of which the sensitivity was settled."""
+        """Refuse a target or a code other than those of which the sensitivity was settled."""
         self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
         assert self.settled is not None
         settled = self.settled[2]
@@ -462,7 +467,8 @@ class ReleasePlan:
         """How often the target was evaluated on public records."""
         n_pairs = len(getattr(self.sensitivity, "norms", ()))
         drawn = n_pairs or self.oracle is not None
-        return 2 * (n_pairs + self.sensitivity.geometry.basis.n_pilot_pairs) if drawn else 0
+        code = self.sensitivity.geometry.code
+        return 2 * (n_pairs + (0 if code is None else code.n_pilot_pairs)) if drawn else 0
 
     @property
     def standard_errors(self) -> NDArray[np.float64] | Values | None:
@@ -487,7 +493,7 @@ class ReleasePlan:
         for name, values in (errors if isinstance(errors, dict) else {"value": errors}).items():
             numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
             inner = [each.removeprefix(name) for each in names]
-            fixed = (numbers == 0) & self.mechanism.geometry.basis.has_prior
+            fixed = (numbers == 0) & (self._code is not None)
             said = []
             if not fixed.all():
                 rows = np.flatnonzero(~fixed)
@@ -507,11 +513,11 @@ class ReleasePlan:
     def __str__(self) -> str:
         prior, decoded, errors = [], [], "of the noise"
         gaps = said_of_gaps(self.sensitivity)
-        if self.mechanism.geometry.basis.has_prior:
+        if self._code is not None:
             errors = "after decoding"
             if isinstance(self.sensitivity, KnownSensitivity) and self.oracle is not None:
                 prior = [f"prior from {self.oracle.description}, for utility only"]
-            shift = self.mechanism.geometry.basis.shift
+            shift = self._code.shift
             unlike = f", if {100 * shift:g}% of the private records were unlike it" if shift else ""
             share = f"{self.share_learned:.0%} of what could differ between models of this oracle"
             decoded = [f"read off the data: {share}{unlike}"]

@@ -63,9 +63,7 @@ def test_infinite_epsilon_gives_the_exact_estimator():
     np.testing.assert_array_equal(model.predict_proba(X), exact.predict_proba(X))
 
 
-@pytest.mark.parametrize(
-    "mechanism", [LaplaceMechanism(1.0), LaplaceMechanism(1.0, basis="identity")]
-)
+@pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), LaplaceMechanism(1.0, code=None)])
 def test_parameters_set_after_fit_leave_what_was_released(mechanism):
     model = private(RidgeClassifier(), mechanism=mechanism).fit(X, y)
     model.set_params(mechanism__epsilon=100.0)
@@ -78,7 +76,7 @@ def test_parameters_set_after_fit_leave_what_was_released(mechanism):
 
 def test_released_values_lie_on_the_lattice_of_their_noise():
     """All coordinates are multiples of one power of two, which the exact ones are not."""
-    mechanism = LaplaceMechanism(1.0, basis="identity")
+    mechanism = LaplaceMechanism(1.0, code=None)
     model = private(RidgeClassifier(), mechanism=mechanism).fit(X, y)
     released = np.append(model.estimator_.coef_, model.estimator_.intercept_)
     exact = RidgeClassifier().fit(X, y).coef_
@@ -247,16 +245,16 @@ def test_reused_estimate_needs_no_new_pairs(tmp_path):
     assert (model.guarantee_.epsilon, model.guarantee_.gamma) == (2.0, 0.1)
 
 
-@pytest.mark.parametrize("basis", ["auto", "identity"])
+@pytest.mark.parametrize("code", ["auto", None])
 @pytest.mark.parametrize("release", ["auto", ["coef_", "intercept_"]])
-def test_plan_counts_every_fit(basis, release, monkeypatch):
+def test_plan_counts_every_fit(code, release, monkeypatch):
     calls = []
     fit = LogisticRegression.fit
     monkeypatch.setattr(
         LogisticRegression, "fit", lambda self, *data: calls.append(1) or fit(self, *data)
     )
     model = private(LogisticRegression(), release=release, classes=[0, 1], gamma=0.5)
-    model.set_params(sensitivity__n_pairs=5, mechanism__basis=basis)
+    model.set_params(sensitivity__n_pairs=5, mechanism__code=code)
     plan = model.sensitivity.plan(len(X), model.mechanism)
     model.fit(X, y)
     assert len(calls) == plan.n_fits

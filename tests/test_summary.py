@@ -139,7 +139,7 @@ def test_numbers_that_public_records_of_other_people_decide_are_marked(tmp_path)
 
 @pytest.mark.slow
 def test_without_a_prior_a_number_in_its_noise_is_said_to_be_so():
-    model = private(RidgeClassifier(), epsilon=0.02, decode=False).fit(*PRIVATE)
+    model = private(RidgeClassifier(), epsilon=0.02, code=None).fit(*PRIVATE)
     summary = model.summary()
     near = np.abs(summary.values) < 2 * summary.errors
     assert near.any()
@@ -186,7 +186,7 @@ def test_members_are_given_numbers_of_classes_but_named_after_them(ensemble, lab
     low, high = sorted(labels)
     whole = ensemble([("line", RidgeClassifier())])
     two = [(X, np.where(y == 0, *labels)) for X, y in (PUBLIC, PRIVATE)]
-    model = private(whole, PublicDataOracle(*two[0]), decode=False, epsilon=1e6).fit(*two[1])
+    model = private(whole, PublicDataOracle(*two[0]), code=None, epsilon=1e6).fit(*two[1])
     remark = f"In line__coef_, above 0 speaks for class {high}, below 0 for {low}."
     assert model.summary().remark == remark
     toward = 100 * np.atleast_2d(model.estimator_.named_estimators_["line"].coef_)
@@ -217,7 +217,7 @@ def test_of_more_classes_or_of_none_nothing_is_said_of_signs():
 @pytest.mark.slow
 def test_columns_are_named_after_the_steps_before():
     chosen = FrozenEstimator(SelectKBest(k=2).fit(*PUBLIC))
-    model = private(make_pipeline(chosen, StandardScaler(), RidgeClassifier()), basis="identity")
+    model = private(make_pipeline(chosen, StandardScaler(), RidgeClassifier()), code=None)
     names = model.fit(*PRIVATE).summary().names
     assert names[:2] == [
         "standardscaler__mean_[petal length (cm)]",
@@ -226,7 +226,7 @@ def test_columns_are_named_after_the_steps_before():
     assert "ridgeclassifier__coef_[1, petal width (cm)]" in names
     wide = ["petal width (cm)", "sepal width (cm)"]
     table = make_column_transformer((StandardScaler(), wide), ("passthrough", [0]))
-    model = private(make_pipeline(table, RidgeClassifier()), basis="identity")
+    model = private(make_pipeline(table, RidgeClassifier()), code=None)
     names = model.fit(*PRIVATE).summary().names
     assert names[:2] == [f"columntransformer__standardscaler__mean_[{name}]" for name in wide]
 
@@ -270,10 +270,10 @@ def test_a_ratio_that_is_not_told_from_0_is_not_written_as_one_that_is():
 
 
 def test_numbers_that_were_decoded_together_are_said_to_err_together():
-    for decode in (True, False):
-        model = private(RidgeClassifier(), decode=decode).fit(*PRIVATE)
-        assert ("err together" in model.summary().remark) == decode
-        assert ("the `shift` of the mechanism" in model.summary().remark) == decode
+    for code in ("auto", None):
+        model = private(RidgeClassifier(), code=code).fit(*PRIVATE)
+        assert ("err together" in model.summary().remark) == bool(code)
+        assert ("the `shift` of the mechanism" in model.summary().remark) == bool(code)
 
 
 def release_of(function, X, **others):
@@ -446,7 +446,7 @@ def test_a_density_behind_steps_is_that_of_the_columns_as_they_are(how):
     }[how]
     model = PrivateEstimator(
         make_pipeline(*steps, KernelDensity(bandwidth=0.5)),
-        mechanism=LaplaceMechanism(20.0, basis="identity"),
+        mechanism=LaplaceMechanism(20.0, code=None),
         sensitivity=sensitivity,
         release=BernsteinTransformer(degree=4, feature_range=box),
         random_state=0,
@@ -495,7 +495,7 @@ def test_rows_stand_below_their_attribute(name, attribute, entry):
 
 
 def test_a_number_that_was_brought_into_range_says_what_it_is_in_the_model():
-    noise = {"epsilon": 0.05, "basis": "identity"}
+    noise = {"epsilon": 0.05, "code": None}
     model = private(make_pipeline(StandardScaler(), RidgeClassifier()), **noise).fit(*PRIVATE)
     summary, scaler = model.summary(), model.estimator_[0]
     is_variance = [name.startswith("standardscaler__var_") for name in summary.names]
@@ -562,7 +562,6 @@ def test_what_no_public_fit_varies_is_not_read_beside_what_it_goes_with():
     assert "public fits" not in summary.notes[1]
 
 
-@pytest.mark.parametrize("basis", [None, "diagonal"])
 @pytest.mark.parametrize(
     ("estimator", "units"),
     [
@@ -572,7 +571,7 @@ def test_what_no_public_fit_varies_is_not_read_beside_what_it_goes_with():
         (make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()), 1e6),
     ],
 )
-def test_what_public_fits_vary_by_rounding_is_not_read_to_its_last_digit(estimator, units, basis):
+def test_what_public_fits_vary_by_rounding_is_not_read_to_its_last_digit(estimator, units):
     """The coefficient of a column that is constant in public, and not in private records."""
 
     def records(n_samples, rng):
@@ -583,7 +582,7 @@ def test_what_public_fits_vary_by_rounding_is_not_read_to_its_last_digit(estimat
     X[:100, 2], y[:100] = 0.2, 1
     model = PrivateEstimator(
         estimator,
-        mechanism=LaplaceMechanism(1.0) if basis is None else LaplaceMechanism(1.0, basis=basis),
+        mechanism=LaplaceMechanism(1.0),
         sensitivity=SensitivitySampler(records, gamma=0.2, random_state=0),
         random_state=0,
     )
@@ -591,13 +590,10 @@ def test_what_public_fits_vary_by_rounding_is_not_read_to_its_last_digit(estimat
         warnings.filterwarnings("ignore", "What was released contradicts")  # other numbers do
         summary = model.fit(X, y).summary()
     (place,) = (i for i, name in enumerate(summary.names) if name.endswith("coef_[2]"))
-    if basis is None:
-        assert summary.notes[place] == "the same in all public fits"
-        assert summary.values[place] == pytest.approx(0, abs=1e-9)
-        assert np.isnan(summary.errors[place])
-        assert np.isnan(model.value_interval(level=0.8, n_draws=19)[place]).all()
-    else:  # noise as of a number of which nothing is known
-        assert summary.errors[place] > 1e-9
+    assert summary.notes[place] == "the same in all public fits"
+    assert summary.values[place] == pytest.approx(0, abs=1e-9)
+    assert np.isnan(summary.errors[place])
+    assert np.isnan(model.value_interval(level=0.8, n_draws=19)[place]).all()
 
 
 @pytest.mark.parametrize("method", ["summary", "save"])

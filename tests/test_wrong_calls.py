@@ -121,16 +121,12 @@ EARLY = [
         for d in (0, 1, 2, -0.1, NAN, "a", None)
     ),
     *(
-        (f"basis={b!r}", fit(mechanism=LaplaceMechanism(1.0, basis=b)), "basis")
-        for b in ("foo", 3.5, [[1.0, 2.0]], np.zeros((2, 2)), [[NAN]], None)
+        (f"code={c!r}", fit(mechanism=LaplaceMechanism(1.0, code=c)), "'code'.*a PublicCode")
+        for c in ("foo", 3.5, [[1.0, 2.0]], np.zeros((2, 2)), True)
     ),
     *(
         (f"shift={s!r}", fit(mechanism=LaplaceMechanism(1.0, shift=s)), r"'shift'.*in \[0, 1\]")
         for s in (-0.1, 1.1, "a", None, NAN, True)
-    ),
-    *(
-        (f"decode={d!r}", fit(mechanism=LaplaceMechanism(1.0, decode=d)), "'decode'.*True or False")
-        for d in ("yes", None, 2)
     ),
     *(
         (f"mechanism={m!r:.20}", fit(mechanism=m), "'mechanism'.*must be a Mechanism")
@@ -409,7 +405,7 @@ MADE = [
     *((f"order_statistic{a!r}", lambda a=a: order_statistic(*a), "gamma|n_pairs")
       for a in ((0, 9), (1, 9), (0.1, 0), (0.1, 2.5), (0.001, 9), ("a", 9))),
     *((f"Geometry({o!r})", lambda o=o: Geometry(o), "order|Geometry") for o in (3, "l1", None, 0)),
-    ("a singular basis", lambda: PublicCode("given", encoder=np.zeros((2, 2))), "matrix"),
+    ("a code of parts", lambda: PublicCode(*np.ones((4, 2)), np.ones(3)), "must fit together"),
     ("no candidate", lambda: PrivateSearchCV(model(), [], mechanism=ExponentialMechanism(1.0),
                                              sensitivity=sampler()).fit(X, Y), "param_grid"),
     ("a search in a number", lambda: public_search(model(sensitivity=1.0), {}, 60), "'estimator'"),

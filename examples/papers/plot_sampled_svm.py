@@ -62,7 +62,7 @@ N_PAIRS = 1500 if FULL else 61
 GAMMAS = (0.05, 0.1, 0.15) if FULL else (0.05, 0.1, 0.2)
 DIMENSIONS = (2, 8, 16, 32, 64) if FULL else (2, 8, 64)
 
-values = LaplaceMechanism(1.0, basis="identity")
+values = LaplaceMechanism(1.0, code=None)
 sampled = {
     d: plan(d, values, gamma=max(GAMMAS), n_pairs=N_PAIRS, calibration="dkw").sensitivity
     for d in DIMENSIONS
@@ -123,7 +123,7 @@ def error(machines):
     return (norm.cdf(-first / length) + norm.cdf(second / length)) / 2
 
 
-basis = plan(D, LaplaceMechanism(1.0, decode=False), gamma=GAMMA, n_pairs=199 if FULL else 19)
+basis = plan(D, LaplaceMechanism(1.0, code=None), gamma=GAMMA, n_pairs=199 if FULL else 19)
 target = basis.target
 exact = np.array([target(*TwoClasses(D)(N, rng), seed=0) for _ in range(N_DATASETS)])
 

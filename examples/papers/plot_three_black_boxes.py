@@ -31,7 +31,7 @@ rng = np.random.default_rng(0)
 # has to be sampled, and the promise is plain differential privacy.
 
 numbers = rng.uniform(size=(100, 1))
-laplace = LaplaceMechanism(epsilon=1.0, decode=False)
+laplace = LaplaceMechanism(epsilon=1.0, code=None)
 bound = mean_bound(100, ranges=(0, 1))
 known = release(np.mean, numbers, mechanism=laplace, sensitivity=bound)
 print(f"exact {numbers.mean():.4f}, private {known.value:.4f}")

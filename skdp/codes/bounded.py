@@ -38,7 +38,6 @@ from skdp.codes.learning import (
 )
 from skdp.codes.prior import OutputUnits, Prior
 from skdp.core.code import PublicCode
-from skdp.core.geometry import Geometry
 from skdp.core.metric import OutputMetric
 from skdp.core.types import Matrix
 
@@ -62,21 +61,21 @@ def with_bounded_code(
     *,
     n_samples: int,
 ) -> Any:
-    """Return a mechanism with a code for its noise, or as it is where none can be learned.
+    """Return a mechanism with a code for its noise, or without one where none can be learned.
 
     Pilots and metric are as for `skdp.codes.encoder.with_learned_code`.
     """
     noise = mechanism.unit_deviation(1)
     in_range = _SMALLEST < sensitivity < _LARGEST and 0 < noise < _MOST_NOISE
     if not in_range or len(values) < LEAST_PILOTS or not differences.any():
-        return mechanism
+        return mechanism.with_code(None)
     reach = mechanism.shift * n_samples
     try:
         with np.errstate(all="ignore"):
             code = _learn(mechanism, sensitivity, values, differences, metric, reach)
     except ValueError:  # pilots beyond what doubles can square
-        return mechanism
-    return mechanism.with_geometry(Geometry(mechanism.order, code))
+        code = None
+    return mechanism.with_code(code)
 
 
 class _Pilots(NamedTuple):

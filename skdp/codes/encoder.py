@@ -43,7 +43,6 @@ from skdp.codes.learning import (
     folds,
     least_changes,
     seldom_change,
-    with_learned_basis,
     with_least_changes,
     with_rare_changes,
 )
@@ -51,7 +50,6 @@ from skdp.codes.prior import OutputUnits, Prior
 from skdp.codes.span import learn_in_span
 from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.code import PublicCode
-from skdp.core.geometry import Geometry
 from skdp.core.metric import KnownMetric, OutputMetric
 from skdp.core.types import Matrix
 
@@ -99,7 +97,7 @@ class Pilots(NamedTuple):
     units: OutputUnits
 
     def sizes(self, rows: Matrix, order: int) -> Matrix:
-        """How much rows change: root mean squares by A, for order 1 with the shape of the law."""
+        """Return the sizes of changes: root mean squares by A, times a factor for the order 1."""
         sizes = np.sqrt(np.sum(rows @ self.prior.change * rows, axis=1))
         if order == 1:
             along = self.changes @ rows.T
@@ -119,26 +117,19 @@ def with_learned_code(
     n_samples: int,
     level: float,
 ) -> Any:
-    """Return a mechanism with a code for its noise, or in a basis where no code can be learned.
+    """Return a mechanism with a code for its noise, or without one where none can be learned.
 
     `level` is the share of pairs that the calibration covers.
     """
-    shift = mechanism.shift
+    noises, shift = noises_of(mechanism, level), mechanism.shift
     try:
         with np.errstate(all="ignore"):
             code = learn_code(
-                values,
-                differences,
-                metric,
-                *noises_of(mechanism, level),
-                n_samples=n_samples,
-                shift=shift,
+                values, differences, metric, *noises, n_samples=n_samples, shift=shift
             )
     except ValueError:  # pilots beyond what doubles can square, or singular to working precision
-        code = PublicCode()
-    if code.encoder is None:
-        return with_learned_basis(mechanism, differences, metric)
-    return mechanism.with_geometry(Geometry(mechanism.order, code))
+        code = None
+    return mechanism.with_code(code)
 
 
 def noises_of(mechanism: Any, level: float) -> list[Noise]:
@@ -157,13 +148,14 @@ def learn_code(
     *noises: Noise,
     n_samples: int,
     shift: float = 0.2,
-) -> PublicCode:
+) -> PublicCode | None:
     """Learn a code from pilot pairs, for noise of one size, or of one for each number of rows.
 
     `values` are those of the first dataset of each pair, `differences` what the second one takes
-    away, and `metric` is as for `learn_basis`. `shift` is the share of the records that may be
-    unlike the oracle's. Without noise, with noise beyond reason, without any difference or with
-    fewer than 5 pilots the values are taken as they are.
+    away. The squared change of the output is ``v' metric v``; a vector is a diagonal, None the
+    identity. `shift` is the share of the records that may be unlike the oracle's. No code is
+    learned without noise, with noise beyond reason, without any difference or with fewer than 5
+    pilots.
     """
     differences, matrix, local = check_pilots(differences, metric)
     values, _, _ = check_pilots(values, None)
@@ -173,16 +165,15 @@ def learn_code(
             f"{values.shape} and {differences.shape}."
         )
     n_pilots, d = values.shape
-    plain = PublicCode(n_pilot_pairs=n_pilots)
     fits = all(0 < noise.deviation < _MOST_NOISE for noise in noises)
     if not fits or n_pilots < LEAST_PILOTS or not differences.any():
-        return plain
+        return None
     learn = _learn_dense if d <= MAX_DENSE else learn_in_span
     is_known = isinstance(metric, KnownMetric)
     seen = with_rare_changes(values, differences) if is_known else differences
     least = least_changes(seen, metric)
     pilots = values, differences, least
-    return learn(*pilots, matrix, local, noises, n_samples, float(shift)) or plain
+    return learn(*pilots, matrix, local, noises, n_samples, float(shift))
 
 
 def _learn_dense(
@@ -342,7 +333,12 @@ def _above_rounding(variances: Matrix) -> Matrix:
 
 
 def _square(rows: Matrix, pilots: Pilots, order: int) -> Rows:
-    """All rows, weighted as in `skdp.codes.learning`."""
+    """Release all rows, with the weights of least expected error.
+
+    Noise of the norm ``sum_j (a_j / w_j)^p`` to the power 1/p in each row makes a squared error
+    proportional to ``(sum_j (a_j / w_j)^p)^(2/p) sum_j w_j^2``, least where ``w_j^(p + 2)`` is
+    proportional to ``a_j^p``.
+    """
     sizes = pilots.sizes(rows, order)
     weights = sizes ** (order / (order + 2))
     return Rows(rows / weights[:, None], sizes / weights, np.empty(0), None)

@@ -65,9 +65,9 @@ class PrivacyGuarantee:
         subtract the noise, and the promise holds against everyone else only. With a second
         release from that seed it holds against no one: both have the same noise, so their
         difference shows that of the exact values.
-    basis : str or None, default=None
-        In which public coordinates the noise was added, and from how many pilot pairs they were
-        learned; None when in those of the value itself.
+    code : str or None, default=None
+        In which public code the noise was added, and from how many public fits it was learned; None
+        where the noise was added to the value as it is.
     assumed : str or None, default=None
         What the promise rests on and nobody checked: a sensitivity that the caller asserts, or
         what the proof of one supposes. None when it was sampled.
@@ -102,7 +102,7 @@ class PrivacyGuarantee:
     n_samples: int | None = None
     oracle: str | None = None
     seeded: bool = False
-    basis: str | None = None
+    code: str | None = None
     assumed: str | None = None
     alone: bool = field(default=False, compare=False)
 
@@ -155,9 +155,8 @@ class PrivacyGuarantee:
             parts.append(self.assumed)
         elif not self.gamma:
             parts.append(f"sensitivity {ASSERTED}")
-        if self.basis is not None:
-            the = "" if self.basis[:1].isdigit() else "the "  # 4 of 31 directions, ...
-            parts.append(f"noise in {the}{self.basis}")
+        if self.code is not None:
+            parts.append(f"noise in {self.code}")
         if self.seeded:
             parts.append(
                 "noise from a seeded generator: whoever knows the seed can undo it, and once a "

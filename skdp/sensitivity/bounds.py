@@ -20,7 +20,7 @@ from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle
-from skdp.sensitivity.base import Sensitivity, Settled, in_basis_of, refuse_zero
+from skdp.sensitivity.base import Sensitivity, Settled, in_code_of, refuse_zero
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
     EstimatorRule,
@@ -43,8 +43,8 @@ class KnownSensitivity(Settled):
     value : float in [0, inf)
         The bound on the distance of f(D) and f(D').
     geometry : {"l1", "l2", "sup"} or Geometry
-        The norm, in which the values are measured as they are, or with a public basis. A bound of
-        a larger norm also bounds the smaller ones in the same basis.
+        The norm of the values as they are, or of a public code of them. A bound of a larger norm
+        also bounds the smaller ones with the same code.
     n_samples : int
         Number of records of both datasets.
     gamma : float in [0, 1), default=0.0
@@ -67,9 +67,9 @@ class KnownSensitivity(Settled):
         not known.
     prior : oracle or None, default=None
         Source of plausible records, as for SensitivitySampler, from which a mechanism with
-        ``basis="auto"`` learns a public code that makes no difference larger. It must not be
+        ``code="auto"`` learns a public code that makes no difference larger. It must not be
         derived from the private data. Otherwise the promise does not depend on it, and it need
-        only be useful. For a bound in the values as they are, without a gamma.
+        only be useful. For a bound without a gamma.
     n_pilot_pairs : int, default=199
         From how many pairs of the prior the code is learned, at most 1000.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
@@ -221,11 +221,10 @@ class KnownSensitivity(Settled):
         if self.prior is not None:
             as_oracle(self.prior)
             check_count("n_pilot_pairs", self.n_pilot_pairs, "KnownSensitivity")
-            if self.gamma or (geometry.basis.digest and not geometry.basis.has_prior):
+            if self.gamma:
                 raise ValueError(
-                    "The 'prior' parameter of KnownSensitivity is for a bound in the values as "
-                    f"they are, without a gamma. Got {geometry.key!r} and "
-                    f"gamma={shown(self.gamma)}."
+                    "The 'prior' parameter of KnownSensitivity is for a bound without a gamma. "
+                    f"Got gamma={shown(self.gamma)}."
                 )
 
     def in_norm(self, order: float) -> KnownSensitivity:
@@ -245,7 +244,7 @@ class KnownSensitivity(Settled):
             return self
         if order != 2:
             return replace(self, l2_value=None)
-        geometry = Geometry(2, self.geometry.basis)
+        geometry = Geometry(2, self.geometry.code)
         return replace(self, value=self.l2_value, geometry=geometry, l2_value=None)
 
     def options(self, mechanism: Any) -> list[tuple[KnownSensitivity, Any]]:
@@ -255,7 +254,7 @@ class KnownSensitivity(Settled):
         fitting = [
             (known, each)
             for known, each in pairs
-            if known.geometry.bounds(in_basis_of(known.geometry, each).geometry)
+            if known.geometry.bounds(in_code_of(known.geometry, each).geometry)
         ]
         return fitting or pairs[:1]  # which is then refused
 
@@ -277,14 +276,14 @@ class KnownSensitivity(Settled):
         Raises
         ------
         ValueError
-            If the bound is one for a smaller norm, for another basis or for another number of
+            If the bound is one for a smaller norm, for another code or for another number of
             records.
         """
         geometry = as_geometry(geometry, "KnownSensitivity.for_geometry")
         if not self.geometry.bounds(geometry):
             raise ValueError(
                 f"A known sensitivity in the norm {self.geometry.key!r} bounds neither larger "
-                f"norms nor those in another basis. The mechanism needs {geometry.key!r}."
+                f"norms nor those of another code. The mechanism needs {geometry.key!r}."
             )
         if n_samples != self.n_samples:
             raise ValueError(
@@ -334,7 +333,7 @@ class KnownSensitivity(Settled):
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
     ) -> tuple[KnownSensitivity, MechanismType]:
         self.check_made_for(target)
-        mechanism = in_basis_of(self.geometry, mechanism)
+        mechanism = in_code_of(self.geometry, mechanism)
         refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
         # its work is done, and what is released holds no record of an oracle
         return self if self.prior is None else replace(self, prior=None), mechanism

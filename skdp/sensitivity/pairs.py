@@ -141,8 +141,8 @@ def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> PairOutco
         value, other = source.values(*pair_key(pair))
     except NoValueError as failure:
         return PairOutcome(math.inf, None, str(failure))
-    basis = geometry.basis
-    if basis.n_pilot_pairs and basis.size not in (None, value.size):  # one that was learned
+    code = geometry.code
+    if code is not None and code.n_pilot_pairs and code.size != value.size:  # one that was learned
         return PairOutcome(math.inf, value.shape, SHAPE_CHANGED)
     size = float(geometry.distance(value, other))
     if not math.isfinite(size):
@@ -175,7 +175,7 @@ def are_rounding(
     most = _most_rounding(values, others)
     explained = _explained(values, others, most)
     found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
-    if not geometry.basis.has_prior:
+    if geometry.code is None:
         return found
     # a code may leave out all numbers that change, so the norm may be rounding that it lets through
     return np.logical_or(found, norms <= 2 * geometry.reach(np.where(explained, most, 0.0)))

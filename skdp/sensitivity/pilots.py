@@ -1,4 +1,4 @@
-"""Evaluate pilot pairs, from whose values and differences a basis or a code is learned."""
+"""Evaluate pilot pairs, from whose values and differences a public code is learned."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pilot_pair(source: PairSource, pair: int) -> NDArray[np.float64] | None:
     """Return the first value of a pilot pair, raveled, and the whole difference, in two rows.
 
     Return None where the target fails or a number is not finite. A difference that rounding
-    explains is set to zero, since a basis would take the rounding of a constant for a scale.
+    explains is set to zero, since a code would take the rounding of a constant for a scale.
     """
     try:
         value, other = source.values(*pilot_key(pair))
@@ -41,10 +41,9 @@ def pilot_pair(source: PairSource, pair: int) -> NDArray[np.float64] | None:
 def gather_pilots(
     source: PairSource,
     n_pairs: int,
-    least_size: int,
     run: Callable[[Evaluate, range, int], Generator[Any]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return values and differences of pilot pairs, none where values are below the least size.
+    """Return values and differences of pilot pairs.
 
     `run` evaluates them in chunks. The first pair that has a value tells how many numbers it holds.
     """
@@ -55,7 +54,7 @@ def gather_pilots(
         (0, np.empty((2, 0))),
     )
     size = first.shape[1]
-    if size < least_size:
+    if not size:
         return np.empty((0, size)), np.empty((0, size))
     rest = range(tried + 1, min(n_pairs, max(1, MAX_PILOT_VALUES // size)))
     kept = np.empty((2, 1 + len(rest), size))  # once: they may fill much of the memory

@@ -20,7 +20,7 @@ class SamplingPlan:
     oracle : str
         Description of the source of records.
     n_pilot_pairs : int or None, default=None
-        Number of further pairs, from which the mechanism would learn its basis or code. None where
+        Number of further pairs, from which the mechanism would learn its code. None where
         no mechanism was named: they are then counted nowhere.
 
     Attributes
@@ -34,8 +34,8 @@ class SamplingPlan:
     Notes
     -----
     Both count two calls a pair. Where two records make a pair, a calibrating pair takes no call,
-    and a public code is learned and calibrated with as many pairs as a basis. A single number needs
-    no pilot pairs for a basis. Very many numbers have fewer pilot pairs.
+    and a public code is learned and calibrated with as many pairs as are used without one. Very
+    many numbers have fewer pilot pairs.
 
     Examples
     --------
@@ -44,10 +44,8 @@ class SamplingPlan:
     >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(epsilon=1.0))
     >>> plan.n_evaluations, plan.n_fits
     (236, 238)
-    >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(1.0, basis="predictive"))
-    >>> plan.n_evaluations  # without a code
-    796
-    >>> sampler.plan(n_samples=300).n_evaluations  # of the calibrating pairs alone
+    >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(1.0, code=None))
+    >>> plan.n_evaluations  # more pairs calibrate without a code, and none is a pilot
     398
     """
 
@@ -74,8 +72,8 @@ class SamplingPlan:
     def __str__(self) -> str:
         pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
         left_out = (
-            " Not counted are the pilot pairs of a mechanism that learns its basis or code, which "
-            "are counted where the plan is made with the mechanism."
+            " A mechanism that learns its code needs pilot pairs too, which are counted where the "
+            "plan is made with the mechanism."
             if self.n_pilot_pairs is None
             else ""
         )

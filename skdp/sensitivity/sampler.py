@@ -26,7 +26,7 @@ from skdp.core.streams import pair_key, public_key, public_seed, streams, trial_
 from skdp.core.target import Target, as_target
 from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle, without_response
-from skdp.sensitivity.base import Sensitivity
+from skdp.sensitivity.base import Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -171,7 +171,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         geometry = mechanism.geometry
         estimate = self.sample(target, n_samples, geometry, schema)
         estimate.check_usable()
-        return estimate, mechanism.with_geometry(geometry)
+        return estimate, in_code_of(geometry, mechanism)
 
     def plan(self, n_samples: int, mechanism: Measures | None = None) -> SamplingPlan:
         """Say what would be run, and what it would promise, without running it.
@@ -181,8 +181,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         n_samples : int
             Number of records of the private dataset.
         mechanism : Mechanism or None, default=None
-            The mechanism that will add the noise. One that learns its basis or code, as by default,
-            needs pilot pairs: about as many again. None leaves them out of the count.
+            The mechanism that will add the noise. One that learns its code, as by default for an
+            estimator, needs pilot pairs: about as many again. None leaves them out of the count.
 
         Returns
         -------
@@ -201,7 +201,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         statistic = self._statistic(few=mechanism is not None and mechanism.learns_code)
         n_pilot_pairs = None
         if mechanism is not None:
-            n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * bool(mechanism.learns_basis)
+            n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * mechanism.learns_code
         return SamplingPlan(
             order_statistic=statistic,
             n_samples=n_samples,
@@ -258,13 +258,13 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, records, rows = sampler._prepare(target, n_samples, schema)
-        statistic = self._statistic(few=geometry.basis.has_prior and rows is None)
+        statistic = self._statistic(few=geometry.code is not None and rows is None)
         measure: Evaluate = partial(measure_pairs, pairs, geometry)
         chunk_size = CHUNK_SIZE
         if rows is not None:
             measure = RecordPairs(pairs, rows, geometry, records)
             chunk_size = BLOCKS_OF_CHUNK * RecordPairs.at_once
-        parts = geometry.key, geometry.basis, rows is not None
+        parts = geometry.key, geometry.code, rows is not None
         chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
         chunks = follow(chunks, statistic.n_pairs, statistic, verbose=self.verbose)
         with closing(chunks):
@@ -290,13 +290,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         target: Callable,
         n_samples: int,
         schema: Schema | None = None,
-        mechanism: Any = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Evaluate pilot pairs, from which a mechanism may learn its basis or code.
+        """Evaluate pilot pairs, from which a public code may be learned.
 
         They are drawn like the pairs of `sample` but are not among them, so what is learned from
-        them does not change the promise. There are as many as calibrating pairs, but at most 1000,
-        and at most 2^25 differences in all.
+        them does not change the promise. There are as many as pairs that calibrate a code, but at
+        most 1000, and at most 2^25 differences in all.
 
         Parameters
         ----------
@@ -306,15 +305,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             Number of records of the private dataset.
         schema : Schema or None, default=None
             As for `sample`.
-        mechanism : Mechanism or None, default=None
-            That which learns from them. A code needs fewer where each pair takes two fits.
 
         Returns
         -------
         values, differences : ndarray of shape (n_evaluated, d)
             The first value of each pair, raveled, and what it differs by from the second. Pairs on
-            which the target could not be evaluated are left out. Both are empty if d is 1 and the
-            mechanism learns no code: all bases are then alike.
+            which the target could not be evaluated are left out.
 
         Raises
         ------
@@ -326,16 +322,14 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, _, rows = sampler._prepare(target, n_samples, schema)
-        has_code = mechanism is not None and mechanism.learns_code
-        statistic = self._statistic(few=has_code and rows is None)
+        statistic = self._statistic(few=rows is None)
         n_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS)
 
         def run_pilots(evaluate: Evaluate, numbers: range, chunk_size: int) -> Generator[Any]:
             chunks = self._run(evaluate, numbers, chunk_size, pairs, "pilots")
             return follow(chunks, len(numbers), statistic, verbose=self.verbose, are_pilots=True)
 
-        least_size = 1 if has_code or mechanism is None else 2
-        return gather_pilots(pairs, n_pairs, least_size, run_pilots)
+        return gather_pilots(pairs, n_pairs, run_pilots)
 
     def shaken_pilots(
         self, target: Target, n_samples: int, schema: Schema, size: int

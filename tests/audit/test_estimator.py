@@ -24,6 +24,7 @@ from skdp import (
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
+    PublicCode,
     PublicDataOracle,
     SensitivitySampler,
     UniformOracle,
@@ -289,19 +290,21 @@ def test_target_is_made_again_as_it_was(estimator, release):
     np.testing.assert_array_equal(getattr(again, name)(X), getattr(model, name)(X))
 
 
-def test_noise_is_audited_in_its_basis():
-    """Around a learned basis the audit holds, and half of its noise is caught.
+def test_noise_is_audited_in_its_code():
+    """Around a code the audit holds, and half of its noise is caught.
 
     One pair at the claimed distance, alpha 1e-4: a false alarm has that probability.
     """
-    basis = LaplaceMechanism(1.0, basis=[[1.0, 0.5], [0.0, 2.0]])
+    matrix = np.array([[1.0, 0.5], [0.0, 2.0]])
+    code = PublicCode(matrix, np.zeros(2), np.ones(2), np.eye(2) / 2, covariance=matrix.T)
+    coded = LaplaceMechanism(1.0, code=code)
     x, moved = np.zeros(2), np.array([1.0, 0.0])
     target = dict(zip((0, 1), (x, moved), strict=True)).get
     pair = Dataset(0), Dataset(1)
     settings = {"stacked": True, "n_search": 5000, "n_final": 20_000, "alpha": 1e-4, "method": None}
 
     def bound(sensitivity):
-        return _audit_pair(lambda i, seed: target(i), pair, basis, sensitivity, (0, 1), settings)[0]
+        return _audit_pair(lambda i, seed: target(i), pair, coded, sensitivity, (0, 1), settings)[0]
 
     assert bound(1.0) <= 1.0
     assert bound(0.5) > 1.0

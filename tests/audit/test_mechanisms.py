@@ -204,8 +204,6 @@ def test_prefix_sums_are_sums_of_noisy_values():
     assert np.allclose(np.diff(rows, axis=1, prepend=0), noisy)
 
 
-
-
 @pytest.mark.parametrize("ends", [(0.0, math.inf), (-math.inf, 1.0), (-math.inf, math.inf), (0, 3)])
 def test_epsilon_of_redrawn_noise_is_the_largest_ratio_of_densities(ends):
     """Also where an end is infinite: there the ratio of the densities has a limit."""
