@@ -41,6 +41,9 @@ def means(X):
     return X.mean(axis=0)
 
 
+means.__skdp_key__ = "means-v1"
+
+
 def known(**options):
     bound = mean_bound(N, D, ranges=(0, 1))
     return replace(bound, **{"prior": people, "random_state": 0} | options)
@@ -179,19 +182,13 @@ def test_the_same_seed_learns_the_same_code_and_without_one_pilots_differ():
     assert len({code.digest for code in codes}) == 3
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "bound", "message"),
-    [
-        (LaplaceMechanism(1.0), known().in_norm(2), "bounds neither larger norms"),
-        (LaplaceMechanism(1.0, "learned"), known(prior=None), "no public records to learn it"),
-    ],
-)
-def test_what_does_not_fit_is_refused_before_an_evaluation(mechanism, bound, message):
+def test_what_does_not_fit_is_refused_before_an_evaluation():
     def never(X):
         raise AssertionError
 
-    with pytest.raises(ValueError, match=message):
-        plan_release(never, n_samples=N, mechanism=mechanism, sensitivity=bound)
+    bound = known().in_norm(2)
+    with pytest.raises(ValueError, match="bounds neither larger norms"):
+        plan_release(never, n_samples=N, mechanism=LaplaceMechanism(1.0), sensitivity=bound)
 
 
 def test_a_mechanism_that_learns_no_code_has_no_use_for_the_prior():

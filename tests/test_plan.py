@@ -211,7 +211,9 @@ def test_noise_is_added_where_it_was_sampled():
         sensitivity=sampler(X_public),
     ).sensitivity
     with pytest.raises(ValueError, match="made for another norm"):
-        plan_release(column_means, n_samples=80, mechanism=ChangesCode(1.0), sensitivity=estimate)
+        plan_release(
+            column_means, n_samples=80, like=X, mechanism=ChangesCode(1.0), sensitivity=estimate
+        )
 
 
 class Keeps(Target):
