@@ -74,7 +74,7 @@ pipelines = {
 #
 # Each level of privacy is shown by 6 releases, for illustration: a real table is released once, and
 # the budget warns of more.
-# The sampled changes do not depend on epsilon, so they are kept in a directory and read again.
+# The sampled changes of a level are kept in a directory and read again.
 
 warnings.filterwarnings("ignore", "With this release the budget", UserWarning)
 epsilons = [1, 3, 10]

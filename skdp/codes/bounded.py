@@ -89,7 +89,7 @@ class _Pilots(NamedTuple):
 
 
 class _Learned(NamedTuple):
-    """An encoder, and what goes with it of a code, in units of the sensitivity."""
+    """An encoder and the prior of its code, in units of the sensitivity."""
 
     encoder: Matrix
     covariance: Matrix | None
@@ -134,7 +134,7 @@ def _dense(mechanism: Any, pilots: _Pilots) -> _Learned:
 
 
 def _wide(mechanism: Any, pilots: _Pilots) -> _Learned:
-    """Of very many values: each by itself, or where few are wanted the leading axes of pilots."""
+    """Keep very many values one by one, or where few are wanted take the leading axes of pilots."""
     values, changes, metric, _, reach = pilots
     m, d = values.shape
     weights = np.ones(d) if metric is None else metric if metric.ndim == 1 else np.diag(metric)
@@ -155,7 +155,7 @@ def _wide(mechanism: Any, pilots: _Pilots) -> _Learned:
 
 
 class _Problem(NamedTuple):
-    """What J is made of: S, its axes and variances, and a square root of M."""
+    """The parts of J: S, its axes and variances, and a square root of M."""
 
     covariance: Matrix
     axes: Matrix
@@ -196,7 +196,7 @@ class _Problem(NamedTuple):
 
 
 def _best_encoder(mechanism: Any, problem: _Problem) -> Matrix:
-    """Return T of operator norm at most 1 with a large J."""
+    """Return a T of operator norm at most 1 with a large J."""
     if mechanism.order == 1:
         return _climbed(problem, mechanism.unit_deviation(1))
     d = len(problem.axes)

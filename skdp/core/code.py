@@ -186,39 +186,26 @@ class PublicCode:
             return np.einsum("ij,j->i", self.encoder, v)
         return v[self._kept] * self.encoder[self._kept]
 
-    def reach(self, errors: ArrayLike) -> float:
-        """Return how far errors of the values can move the code, in the L1 norm.
+    def reach(self, errors: ArrayLike) -> Matrix:
+        """Bound how far errors of the values can move the code, in the L1 norm.
 
         Parameters
         ----------
-        errors : array-like of shape (d,)
-            The largest error of each value, as an absolute number.
+        errors : array-like of shape (n, ...)
+            The largest error of each value, in n cases.
 
         Returns
         -------
-        float
+        ndarray of shape (n,)
             The norm where no errors cancel; other norms are at most as large.
         """
-        return float(self._column_sums @ np.abs(np.array(errors, dtype=np.float64)).ravel())
-
-    @cached_property
-    def _column_sums(self) -> Matrix:
-        """The sum of absolute values in each column of the encoder."""
         sums = np.zeros(self.size)
-        for row in np.atleast_2d(self.encoder):
+        for row in np.atleast_2d(self.encoder):  # no copy of a huge encoder
             sums += np.abs(row)
-        return sums
+        return np.reshape(errors, (-1, self.size)) @ sums
 
-    def covariances(self) -> Iterator[tuple[slice, Matrix]]:
-        """Yield the prior covariances of values and code, where the encoder is no diagonal.
-
-        Yields
-        ------
-        values : slice
-            Which values: all at once, but of very many some at a time.
-        covariances : ndarray of shape (n_values, k)
-            Of each of them with each number of the code.
-        """
+    def _covariances(self) -> Iterator[tuple[slice, Matrix]]:
+        """Yield the covariances of some values and the numbers of a code that is no diagonal."""
         if self.covariance is None:
             return
         if self.units is None or self.outside is None:
@@ -272,7 +259,7 @@ class PublicCode:
         away = np.zeros_like(self.mean)
         if self.covariance is None:
             away[self._kept] = self._loadings * change
-        for values, covariances in self.covariances():
+        for values, covariances in self._covariances():
             away[values] = covariances @ change
         return away
 
@@ -322,7 +309,7 @@ class PublicCode:
         left = np.full_like(self.deviations, reading.wider)
         if self.covariance is None:
             left[self._kept] = reading.left
-        for values, covariances in self.covariances():
+        for values, covariances in self._covariances():
             loadings = covariances @ spectrum.axes
             loadings *= scale[values, None]  # in place: it may be large
             loadings *= loadings
@@ -374,7 +361,7 @@ class PublicCode:
     def _spectrum(self) -> Spectrum:
         if self.covariance is None:
             return Spectrum(None, self._loadings * self.encoder[self._kept], self.removable)
-        code: Any = sum(self.encoder[:, values] @ block for values, block in self.covariances())
+        code: Any = sum(self.encoder[:, values] @ block for values, block in self._covariances())
         variances, axes = principal_axes((code + code.T) / 2)
         removable = np.sum(axes * (self.removable @ axes), axis=0)
         return Spectrum(axes, np.maximum(variances, 0), np.maximum(removable, 0))

@@ -180,23 +180,6 @@ class Geometry:
         _, _, norms = _NORMS[self.order]
         return norms((values - others).reshape(len(values), -1))
 
-    def reach(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bound how far errors can move values, or their code, where they do not cancel.
-
-        Parameters
-        ----------
-        errors : ndarray of shape (n_pairs, ...)
-            The largest error of each number.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-            At least the `distance` that they make, in a code; else that of errors of one sign.
-        """
-        if type(self) is not Geometry or self.code is None:
-            return self.distances(errors, np.zeros_like(errors))
-        return np.array([self.code.reach(each) for each in errors])
-
     def bounds(self, other: Geometry) -> bool:
         """Return whether a sensitivity in this geometry is also one in another.
 

@@ -1,4 +1,4 @@
-"""How the output depends on the released values."""
+"""Metrics: how much the output depends on the released values."""
 
 from __future__ import annotations
 

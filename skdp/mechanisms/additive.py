@@ -1,4 +1,4 @@
-"""What the mechanisms that add noise share: the public code in which they add it."""
+"""The base class of the mechanisms that add noise to a value, or to a public code of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AdditiveMechanism(Mechanism):
     """
 
     order: ClassVar[int]
-    """Which norm, 1 or 2."""
+    """The order of the norm, 1 or 2."""
 
     delta: float = 0.0
 

@@ -1,4 +1,4 @@
-"""What every mechanism offers: a geometry, a release and a guarantee."""
+"""The base class of mechanisms: a geometry, a release and a guarantee."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from skdp.mechanisms.discrete import MAX_SCALE, discrete_l2_laplace
 from skdp.mechanisms.noise import Lattice, lattice_scale
 
 MOST_VALUES = 16
-"""Of 16 numbers one candidate in sixty is accepted, and each number more takes a third of those."""
+"""Largest number of values, of which one candidate in sixty is accepted."""
 
 
 def l2_laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[Lattice, int]:

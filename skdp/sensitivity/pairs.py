@@ -175,10 +175,10 @@ def are_rounding(
     most = _most_rounding(values, others)
     explained = _explained(values, others, most)
     found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
-    if geometry.code is None:
+    if type(geometry) is not Geometry or geometry.code is None:
         return found
     # a code may leave out all numbers that change, so the norm may be rounding that it lets through
-    return np.logical_or(found, norms <= 2 * geometry.reach(np.where(explained, most, 0.0)))
+    return np.logical_or(found, norms <= 2 * geometry.code.reach(np.where(explained, most, 0.0)))
 
 
 def measure_pairs(source: PairSource, geometry: Geometry, pairs: range) -> Outcomes:

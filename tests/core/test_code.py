@@ -614,4 +614,4 @@ def test_nobody_can_write_into_a_code():
 def test_errors_reach_a_code_at_their_largest():
     code = random_code(5, 3)[0]
     errors = np.arange(5.0)
-    assert code.reach(errors) == pytest.approx(np.sum(np.abs(code.encoder) * errors))
+    assert code.reach([errors]) == pytest.approx(np.sum(np.abs(code.encoder) * errors))
