@@ -22,6 +22,7 @@ the L2 problem with all columns stretched to their bound.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,16 +66,12 @@ def with_bounded_code(
 
     Pilots and metric are as for `skdp.codes.encoder.with_learned_code`.
     """
-    noise = mechanism.unit_deviation(1)
+    noise, code = mechanism.unit_deviation(1), None
     in_range = _SMALLEST < sensitivity < _LARGEST and 0 < noise < _MOST_NOISE
-    if not in_range or len(values) < LEAST_PILOTS or not differences.any():
-        return mechanism.with_code(None)
-    reach = mechanism.shift * n_samples
-    try:
-        with np.errstate(all="ignore"):
-            code = _learn(mechanism, sensitivity, values, differences, metric, reach)
-    except ValueError:  # pilots beyond what doubles can square
-        code = None
+    if in_range and len(values) >= LEAST_PILOTS and differences.any():
+        pilots = values, differences, metric, mechanism.shift * n_samples
+        with suppress(ValueError), np.errstate(all="ignore"):  # beyond what doubles can square
+            code = _learn(mechanism, sensitivity, *pilots)
     return mechanism.with_code(code)
 
 

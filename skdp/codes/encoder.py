@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,14 +123,11 @@ def with_learned_code(
 
     `level` is the share of pairs that the calibration covers.
     """
-    noises, shift = noises_of(mechanism, level), mechanism.shift
-    try:
-        with np.errstate(all="ignore"):
-            code = learn_code(
-                values, differences, metric, *noises, n_samples=n_samples, shift=shift
-            )
-    except ValueError:  # pilots beyond what doubles can square, or singular to working precision
-        code = None
+    noises, code = noises_of(mechanism, level), None
+    options: Any = {"n_samples": n_samples, "shift": mechanism.shift}
+    # pilots may be beyond what doubles can square, or singular to working precision
+    with suppress(ValueError), np.errstate(all="ignore"):
+        code = learn_code(values, differences, metric, *noises, **options)
     return mechanism.with_code(code)
 
 

@@ -204,8 +204,16 @@ class PublicCode:
             sums += np.abs(row)
         return np.reshape(errors, (-1, self.size)) @ sums
 
-    def _covariances(self) -> Iterator[tuple[slice, Matrix]]:
-        """Yield the covariances of some values and the numbers of a code that is no diagonal."""
+    def covariances(self) -> Iterator[tuple[slice, Matrix]]:
+        """Yield the prior covariances of values and code, where the encoder is no diagonal.
+
+        Yields
+        ------
+        values : slice
+            Which values: all at once, but of very many some at a time.
+        covariances : ndarray of shape (n_values, k)
+            Of each of them with each number of the code.
+        """
         if self.covariance is None:
             return
         if self.units is None or self.outside is None:
@@ -259,7 +267,7 @@ class PublicCode:
         away = np.zeros_like(self.mean)
         if self.covariance is None:
             away[self._kept] = self._loadings * change
-        for values, covariances in self._covariances():
+        for values, covariances in self.covariances():
             away[values] = covariances @ change
         return away
 
@@ -309,7 +317,7 @@ class PublicCode:
         left = np.full_like(self.deviations, reading.wider)
         if self.covariance is None:
             left[self._kept] = reading.left
-        for values, covariances in self._covariances():
+        for values, covariances in self.covariances():
             loadings = covariances @ spectrum.axes
             loadings *= scale[values, None]  # in place: it may be large
             loadings *= loadings
@@ -361,7 +369,7 @@ class PublicCode:
     def _spectrum(self) -> Spectrum:
         if self.covariance is None:
             return Spectrum(None, self._loadings * self.encoder[self._kept], self.removable)
-        code: Any = sum(self.encoder[:, values] @ block for values, block in self._covariances())
+        code: Any = sum(self.encoder[:, values] @ block for values, block in self.covariances())
         variances, axes = principal_axes((code + code.T) / 2)
         removable = np.sum(axes * (self.removable @ axes), axis=0)
         return Spectrum(axes, np.maximum(variances, 0), np.maximum(removable, 0))
