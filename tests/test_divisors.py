@@ -197,7 +197,8 @@ def test_of_a_known_sensitivity_too(model, has_prior):
         prior=PublicDataOracle(*PUBLIC[: len(private_parts)]) if has_prior else None,
     )
     plan = estimator.fit(*private_parts).plan_
-    statistic, usual = plan.target.statistic, plan.mechanism.geometry.code.mean
+    statistic, code = plan.target.statistic, plan.mechanism.geometry.code
+    usual = None if code is None else code.mean
 
     def shares_of(moments):
         return 1.0 if is_scaler else on_simplex(moments[:, -1] / statistic.constant)[:, None]
@@ -305,7 +306,8 @@ def test_what_eigenvalues_are_raised_to(has_prior):
     oracle = PublicDataOracle(0.2 * regression_data(300, 1)[0] + 0.3)
     model = known(EmpiricalCovariance()).set_params(prior=oracle if has_prior else None)
     plan = model.fit(X).plan_
-    statistic, usual = plan.target.statistic, plan.mechanism.geometry.code.mean
+    statistic, code = plan.target.statistic, plan.mechanism.geometry.code
+    usual = None if code is None else code.mean
     places = np.triu_indices(9)
     constant = np.array([1.0] * 8 + [0.5])  # beside the columns, half the radius
 

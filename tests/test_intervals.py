@@ -203,7 +203,7 @@ def released_where_noise_refuses_to_be_logged(model, labels):
         PublicDataOracle(amounts[:300], labels[:300]), gamma=0.2, random_state=0
     )
     amounts, labels = amounts[300:], labels[300:]
-    mechanism = LaplaceMechanism(0.3, code=None)
+    mechanism = LaplaceMechanism(0.12, code=None)
     private = PrivateEstimator(pipeline, mechanism=mechanism, sensitivity=sampler, random_state=1)
     private.fit(amounts, labels)
     release, fails = private.plan_.execute(amounts, labels, random_state=1), 0
