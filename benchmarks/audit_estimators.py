@@ -59,9 +59,12 @@ def audit(case: Case, name: str) -> tuple[str, int, float, list[float]]:
             pair = neighboring_pair(records, int(rng.integers(len(private[0]))))
             values.append([plan.target(*dataset.parts, seed=seed) for dataset in pair])
     geometry = plan.mechanism.geometry
-    coordinates = [[geometry.basis.forward(value) for value in pair] for pair in values]
+    code = geometry.code
+    coordinates = values
+    if code is not None:
+        coordinates = [[code.forward(value) for value in pair] for pair in values]
     norms = [geometry.distance(*pair) for pair in values]
-    plain, worst = clone(MECHANISMS[name]).set_params(basis="identity"), int(np.argmax(norms))
+    plain, worst = clone(MECHANISMS[name]).set_params(code=None), int(np.argmax(norms))
 
     def bound(pair, size, n_final):
         options = {"stacked": True, "alpha": ALPHA, "rng": 0, "n_search": n_final // 4}
@@ -72,8 +75,8 @@ def audit(case: Case, name: str) -> tuple[str, int, float, list[float]]:
     n_calibrating = len(plan.sensitivity.norms)
     p_value = exceedance_p_value(exceeding, N_PAIRS, GAMMA, n_calibrating, ALPHA)
     bounds = [bound(coordinates[worst], share * norms[worst], 20_000) for share in SHARES]
-    kind = "code" if geometry.basis.has_prior else "basis"
-    return f"{kind} of {len(coordinates[0][0])}", exceeding, p_value, bounds
+    kind = "values" if code is None else "code"
+    return f"{np.size(coordinates[0][0])} numbers of the {kind}", exceeding, p_value, bounds
 
 
 def unless_refused(case: Case, name: str) -> tuple[str, int, float, list[float]] | str:

@@ -99,7 +99,7 @@ def planned(estimator, oracle, n_samples, **options):
     """Return the target that a plan has for an estimator."""
     model = PrivateEstimator(
         estimator,
-        mechanism=LaplaceMechanism(1.0, basis="identity"),
+        mechanism=LaplaceMechanism(1.0, code=None),
         sensitivity=SensitivitySampler(oracle, gamma=None, n_pairs=1, random_state=0),
         **options,
     )

@@ -218,7 +218,7 @@ def sample(case: Case, n_pairs: int, gamma: float, seed: int) -> tuple[float, An
     oracle = make_oracle(case, is_supervised(case))
     sampler = SensitivitySampler(oracle, gamma=gamma, n_pairs=n_pairs, random_state=seed)
     options = {
-        "mechanism": LaplaceMechanism(epsilon=1.0, basis="identity"),
+        "mechanism": LaplaceMechanism(epsilon=1.0, code=None),
         "sensitivity": sampler,
         "random_state": 0,
     }

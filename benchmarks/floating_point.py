@@ -66,14 +66,14 @@ def share_told_apart(value: float, neighbor: float, n: int, rng: np.random.Gener
 
 
 class _Recording:
-    """Keeps the noisy coordinates, before they are decoded."""
+    """Keeps the noisy numbers, before they are decoded."""
 
     noisy: ClassVar[list[NDArray[np.float64]]] = []
 
-    def _add_noise(self, value, sensitivity, source):
-        coordinates = super()._add_noise(value, sensitivity, source)
-        self.noisy.append(coordinates.copy())
-        return coordinates
+    def _release(self, value, sensitivity, rng):
+        released, noisy = super()._release(value, sensitivity, rng)
+        self.noisy.append(noisy.copy())
+        return released, noisy
 
 
 class RecordedLaplace(_Recording, LaplaceMechanism):
@@ -94,23 +94,15 @@ KINDS = {
     "L2 Laplace": (RecordedL2Laplace, {"epsilon": 1.0}),
 }
 FAMILIAR = ["Laplace", "Gaussian"]
-BASES = {
-    "identity": {"basis": "identity"},
-    "diagonal": {"basis": "diagonal"},
-    "matrix": {"basis": np.array([[3.0, 0.1, 0.0], [0.0, 0.7, 0.2], [0.0, 0.0, 0.3]])},
-    "code": {},
-}
-LEARNED = {
-    "identity": {"basis": "identity"},
-    "diagonal": {"basis": "diagonal"},
-    "predictive": {"basis": "predictive"},
-    "code": {},
-    "code, shift 0": {"shift": 0.0},
-    "code, shift 1": {"shift": 1.0},
+CODES = {
+    "no code": {"code": None},
+    "code": {"code": "learned"},
+    "code, shift 0": {"code": "learned", "shift": 0.0},
+    "code, shift 1": {"code": "learned", "shift": 1.0},
 }
 N_RECORDS = 100
 ROWS = slice(N_RECORDS), slice(N_RECORDS, 2 * N_RECORDS)
-OF_BOUNDS = {"identity": {"basis": "identity"}, "code": {}}
+OF_BOUNDS = {"no code": {"code": None}, "code": {}}
 
 
 def moments(X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -153,7 +145,7 @@ def of_bound(mechanism, sampler):
     """Do the same for 30 means whose sensitivity is known, with a prior where there is a code."""
     X = MinMaxScaler().fit_transform(load_breast_cancer().data)
     bound = mean_bound(N_RECORDS, 30, ranges=(0, 1))
-    if mechanism.basis == "auto":
+    if mechanism.code == "auto":
         bound = replace(bound, prior=PublicDataOracle(X), random_state=0)
     plan = plan_release(
         partial(np.mean, axis=0),
@@ -184,13 +176,13 @@ def exponent(outputs: NDArray[np.float64]) -> int:
 def unexplained(kind: str, options: dict, n: int, plan_of=of_moments) -> tuple[int, int]:
     """Return how many releases on either of two neighbors tell them apart, and their numbers.
 
-    One does where its coordinates are not on the lattice of the neighbor's, or too far out for some
+    One does where its noisy numbers are not on the lattice of the neighbor's, or too far out for some
     of its noise, or where it is not what the public code makes of them.
     """
     make, parameters = KINDS[kind]
     *values, plan = values_apart(make(**parameters, **options), plan_of)
     mechanism, size = plan.mechanism, plan.sensitivity.value
-    code = mechanism.geometry.basis
+    code = mechanism.geometry.code
     found, n_strange = [], 0
     for value in values:
         _Recording.noisy.clear()
@@ -198,7 +190,9 @@ def unexplained(kind: str, options: dict, n: int, plan_of=of_moments) -> tuple[i
         found.append(np.array(_Recording.noisy))
         variance = mechanism._variance(size)
         for output, noisy in zip(outputs, found[-1], strict=True):
-            decoded = code.decode(noisy, variance, mechanism._kurtosis(len(noisy)))
+            decoded = noisy
+            if code is not None:
+                decoded = code.decode(noisy, variance, mechanism._kurtosis(len(noisy)))
             n_strange += not np.array_equal(output, np.ravel(decoded))
     steps = [exponent(noisy) for noisy in found]
     for noisy in found:
@@ -209,7 +203,7 @@ def unexplained(kind: str, options: dict, n: int, plan_of=of_moments) -> tuple[i
 
 
 def unexplained_numbers(mechanism, n: int) -> int:
-    """Do the same for n numbers at once, as of a function's values, without a basis."""
+    """Do the same for n numbers at once, as of a function's values, without a code."""
     outputs = [mechanism.release(np.full(n, value), 1.0) for value in (0.1, 1.1)]
     step = max(map(exponent, outputs))
     in_steps = np.ldexp(np.concatenate(outputs), -step)
@@ -226,14 +220,14 @@ def main() -> None:
         options.numbers, options.releases = 20_000, 40  # fewer may all be even multiples of a step
     share, found = share_told_apart(0.1, 1.1, 10_000, np.random.default_rng(0)), 0
     print(f"numpy.random.Generator.laplace: {share:.1%} of 10,000")
-    for mechanism in (LaplaceMechanism(1.0, "identity"), GaussianMechanism(1.0, 1e-5, "identity")):
+    for mechanism in (LaplaceMechanism(1.0, None), GaussianMechanism(1.0, 1e-5, None)):
         told = unexplained_numbers(mechanism, options.numbers)
         found += told
         print(f"{mechanism}: {told} of {2 * options.numbers}", flush=True)
     for plan_of, all_options, kinds in (
-        (of_moments, BASES, KINDS),
-        (of_estimator, LEARNED, FAMILIAR),
-        (of_function, LEARNED, FAMILIAR),
+        (of_moments, CODES, KINDS),
+        (of_estimator, CODES, FAMILIAR),
+        (of_function, CODES, FAMILIAR),
         (of_bound, OF_BOUNDS, FAMILIAR),
     ):
         for kind in kinds:

@@ -49,7 +49,7 @@ GROUPS = {
     "mechanisms": ["mechanisms"],
     "accounting": ["accounting"],
     "plan": ["plan.py", "planning.py"],
-    "codes": ["codes", "core/basis.py", "core/code.py", "core/spectrum.py"],
+    "codes": ["codes", "core/code.py", "core/spectrum.py"],
     "parameters": ["estimators/parameters.py"],
 }
 PAIRS = [

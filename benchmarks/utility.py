@@ -2,7 +2,7 @@
 
 Rows of a sampled sensitivity have half of the records public, or their features alone; of the rest
 .7 are private and .3 for tests. The columns are the published sampler (noise on every number,
-"dkw"), a basis without a prior, and codes. Rows of a known sensitivity (gamma 0) have a quarter of
+"dkw") and codes. Rows of a known sensitivity (gamma 0) have a quarter of
 the features public, at most 2,000, and half of the records private, at most 20,000. Scaler, radius,
 second moment and prior come from the public ones. Of several numbers of principal components the
 one is taken whose releases of datasets of the oracle label the public records most often as the
@@ -72,8 +72,7 @@ MAX_N, MANY = 20_000, 10_000  # of so many records clips take away more than the
 N_SIMULATED = 20  # datasets of the oracle, on which the number of components is chosen
 GRID = np.linspace(0, 1, 401)[:, None]
 COLUMNS = {
-    "published": lambda epsilon: LaplaceMechanism(epsilon, basis="identity"),
-    "basis": lambda epsilon: LaplaceMechanism(epsilon, decode=False),
+    "published": lambda epsilon: LaplaceMechanism(epsilon, code=None),
     "code, shift 0": lambda epsilon: LaplaceMechanism(epsilon, shift=0.0),
     "code, shift .2": lambda epsilon: LaplaceMechanism(epsilon, shift=0.2),
     "code, shift 1": lambda epsilon: LaplaceMechanism(epsilon, shift=1.0),

@@ -69,7 +69,7 @@ plt.show()
 # Of the numbers of the model a few directions are released, those that differ between public models
 # by more than the noise.
 
-print(plan.mechanism.geometry.basis)
+print(plan.mechanism.geometry.code)
 
 # %%
 # What came of it

@@ -74,11 +74,11 @@ pipelines = {
 #
 # Each level of privacy is shown by 6 releases, for illustration: a real table is released once, and
 # the budget warns of more.
-# The sampled changes do not depend on epsilon, so they are kept in a directory and read again.
+# The sampled changes of a level are kept in a directory and read again.
 
 warnings.filterwarnings("ignore", "With this release the budget", UserWarning)
 epsilons = [1, 3, 10]
-bases = {"logistic regression": "predictive", "random forest": "identity"}
+codes = {"logistic regression": "auto", "random forest": None}
 n_releases = 6
 exact, scores = {}, {}
 with TemporaryDirectory() as directory:
@@ -87,7 +87,7 @@ with TemporaryDirectory() as directory:
     )
     for name, pipeline in pipelines.items():
         exact[name] = clone(pipeline).fit(train, grower_train).score(test, grower_test)
-        mechanism = LaplaceMechanism(epsilon=1.0, basis=bases[name])
+        mechanism = LaplaceMechanism(epsilon=1.0, code=codes[name])
         model = PrivateEstimator(pipeline, mechanism=mechanism, sensitivity=sampler)
         scores[name] = np.empty((len(epsilons), n_releases))
         for i, epsilon in enumerate(epsilons):

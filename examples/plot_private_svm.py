@@ -81,7 +81,7 @@ warnings.filterwarnings("ignore", "This is nearly the oracle's model", UserWarni
 warnings.filterwarnings("ignore", "With this release the budget", UserWarning)
 for epsilon in epsilons:
     settings = {
-        "noise on every number": (LaplaceMechanism(epsilon, basis="identity"), published),
+        "noise on every number": (LaplaceMechanism(epsilon, code=None), published),
         "public code": (LaplaceMechanism(epsilon), code),
     }
     print(f"epsilon {epsilon}")

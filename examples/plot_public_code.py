@@ -48,12 +48,12 @@ model = PrivateEstimator(
 plans = {}
 for epsilon in (0.1, 1.0, 10.0):
     plans[epsilon] = model.set_params(mechanism__epsilon=epsilon).plan(len(X_private))
-    print(f"epsilon {epsilon:g}: {plans[epsilon].mechanism.geometry.basis}")
+    print(f"epsilon {epsilon:g}: {plans[epsilon].mechanism.geometry.code}")
 
 
 def released_by(plan):
     """Return spread and correlations of the released numbers over public models, and the noise."""
-    code, mechanism = plan.mechanism.geometry.basis, plan.mechanism
+    code, mechanism = plan.mechanism.geometry.code, plan.mechanism
     covariance = np.concatenate([block for _, block in code.covariances()])
     spread = np.sqrt(np.diag(code.encoder @ covariance))
     order = np.argsort(-spread)
@@ -102,7 +102,7 @@ at = np.arange(exact.size)
 fig, axes = plt.subplots(3, 1, figsize=(8, 7.5), sharex=True, sharey=True, layout="constrained")
 for ax, (epsilon, plan) in zip(axes, plans.items(), strict=True):
     released = plan.execute(X_private, y_private, random_state=0)
-    code = plan.mechanism.geometry.basis
+    code = plan.mechanism.geometry.code
     ax.bar(at, 2 * code.deviations[:-1], bottom=(code.mean - code.deviations)[:-1], color="0.87")
     ax.errorbar(
         at,

@@ -178,7 +178,7 @@ class PrivateEstimator(PrivateModel):
         With a public code they are those of the decoded numbers, for private data that are like the
         oracle's, up to the `shift`.
     mechanism_ : Mechanism
-        The mechanism that released, with the basis or code that it learned.
+        The mechanism that released, with the code that it learned.
     plan_ : ReleasePlan
         Everything that was settled before private data was looked at.
     classes_ : ndarray of shape (n_classes,)

@@ -18,6 +18,7 @@ from skdp.accounting.payer import check_accountant, find_accountant, warn_if_unc
 from skdp.accounting.spend import short_label
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, warn
+from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
@@ -74,7 +75,7 @@ class ReleasePlan:
     n_samples : int
         Number of records of the data.
     mechanism : Mechanism
-        The noise to add, with its basis or code fixed.
+        The noise to add, with its code fixed.
     sensitivity : SensitivityEstimate or KnownSensitivity
         The sensitivity that the noise is calibrated to.
     oracle : Oracle or None, default=None
@@ -135,10 +136,9 @@ class ReleasePlan:
     ReleasePlan of numpy.mean
       promise: (epsilon=1, gamma=0.05)-random differential privacy, replace-one, n=100, ...
       data: 100 records (a public number), X numpy.ndarray of ['float64']
-      evaluations: 236 on public records (... s), then 1 on the data
+      evaluations: 398 on public records (... s), then 1 on the data
       noise: LaplaceMechanism
-      read off the data: 96% of what could differ between models of this oracle, if 20% ...
-      standard error after decoding: 0.01
+      standard error of the noise: 0.01
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> plan.execute(X).guarantee == plan.guarantee
     True
@@ -328,12 +328,16 @@ class ReleasePlan:
             repaired=repaired(restored, numbers),
         )
 
+    @property
+    def _code(self) -> PublicCode | None:
+        return self.mechanism.geometry.code
+
     def _prior_conflict(
         self, value: NDArray[np.float64], errors: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
         """Return the distance of each number from its prior mean, over prior and error together."""
-        code = self.mechanism.geometry.basis
-        if code.mean is None or code.deviations is None or errors is None:
+        code = self._code
+        if code is None or errors is None:
             return np.zeros(np.shape(value))
         away, least = np.abs(np.ravel(value) - code.mean), 1e-8 * np.abs(code.mean)  # of rounding
         scale = np.hypot(code.deviations, np.ravel(errors))
@@ -380,9 +384,8 @@ class ReleasePlan:
     @property
     def _prior_errors(self) -> NDArray[np.float64] | None:
         """Standard deviations under the prior of a code, in the shape of the value."""
-        deviations = self.mechanism.geometry.basis.deviations
-        shape = self.sensitivity.shape
-        return None if deviations is None or shape is None else deviations.reshape(shape)
+        code, shape = self._code, self.sensitivity.shape
+        return None if code is None or shape is None else code.deviations.reshape(shape)
 
     def _spend(self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant) -> BudgetTotal:
         """Count the release, and return what it and all earlier ones promise together."""
@@ -466,7 +469,8 @@ class ReleasePlan:
         """Number of evaluations on public records."""
         n_pairs = len(getattr(self.sensitivity, "norms", ()))
         drawn = n_pairs or self.oracle is not None
-        return 2 * (n_pairs + self.sensitivity.geometry.basis.n_pilot_pairs) if drawn else 0
+        code = self.sensitivity.geometry.code
+        return 2 * (n_pairs + (0 if code is None else code.n_pilot_pairs)) if drawn else 0
 
     @property
     def standard_errors(self) -> NDArray[np.float64] | Values | None:
@@ -491,7 +495,7 @@ class ReleasePlan:
         for name, values in (errors if isinstance(errors, dict) else {"value": errors}).items():
             numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
             inner = [each.removeprefix(name) for each in names]
-            fixed = (numbers == 0) & self.mechanism.geometry.basis.has_prior
+            fixed = (numbers == 0) & (self._code is not None)
             said = []
             if not fixed.all():
                 rows = np.flatnonzero(~fixed)
@@ -511,11 +515,11 @@ class ReleasePlan:
     def __str__(self) -> str:
         prior, decoded, errors = [], [], "of the noise"
         gaps = said_of_gaps(self.sensitivity)
-        if self.mechanism.geometry.basis.has_prior:
+        if self._code is not None:
             errors = "after decoding"
             if isinstance(self.sensitivity, KnownSensitivity) and self.oracle is not None:
                 prior = [f"prior from {self.oracle.description}, for utility only"]
-            shift = self.mechanism.geometry.basis.shift
+            shift = self._code.shift
             unlike = f", if {100 * shift:g}% of the private records were unlike it" if shift else ""
             share = f"{self.share_learned:.0%} of what could differ between models of this oracle"
             decoded = [f"read off the data: {share}{unlike}"]

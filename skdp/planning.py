@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
-from skdp.codes.learning import with_learned_basis, with_rare_changes, without_rounding
+from skdp.codes.learning import without_rounding
 from skdp.core.checks import is_real, shown, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.geometry import Geometry
@@ -128,6 +128,12 @@ def make_plan(
     mechanism = clone(mechanism)
     check_chooses(mechanism, target)
     oracle, sampled = sensitivity.draws_from, isinstance(sensitivity, SensitivitySampler)
+    if getattr(mechanism, "code", None) == "learned" and not (oracle or sensitivity.geometry.code):
+        raise ValueError(
+            f"The 'code' parameter of {type(mechanism).__name__} must not be 'learned' where there "
+            "are no public records to learn it from. Pass a SensitivitySampler, or a bound with a "
+            "'prior'."
+        )
     is_known = isinstance(sensitivity, KnownSensitivity)
     gaps = None
     if oracle is not None and not is_known:
@@ -138,8 +144,8 @@ def make_plan(
     for weakness in weaknesses(promise, n_samples):
         warn(f"The promise is weak: {weakness}.")
     with one_count(getattr(sensitivity, "verbose", 0)):
-        if sampled and mechanism.learns_basis:
-            mechanism = _learn_coordinates(mechanism, sensitivity, target, n_samples, schema)
+        if sampled and mechanism.learns_code:
+            mechanism = _learn_code(mechanism, sensitivity, target, n_samples, schema)
         options = sensitivity.options(mechanism)
         if is_known and oracle is not None and mechanism.learns_code:
             options = _learn_within(options, target, n_samples, schema)
@@ -148,17 +154,16 @@ def make_plan(
     if is_known and not target.fits_estimator:  # what fits may fail on made-up records
         tried, within = try_on_made_up(target, schema, sensitivity)
         shape = tried if shape is None else shape
-    limits = [
-        limit for _, each in options for limit in (each.geometry.basis.size, each.most_values)
-    ]
-    if shape is None and set(limits) != {None}:  # too many numbers may be refused
+    limited = any(each.geometry.code or each.most_values for _, each in options)
+    if shape is None and limited:  # too many numbers may be refused
         shape = _shape_on_synthetic(target, example, others.get("classes"))
     _check_names(others.get("names"), shape)
     known, mechanism = _best(options, shape)
     if derived:
         known = replace(known, key=key_of(target))
     if within is None:
-        within = np.zeros((mechanism.geometry.basis.size or 1,) if shape is None else shape)
+        code = mechanism.geometry.code
+        within = np.zeros((1 if code is None else code.size,) if shape is None else shape)
     rehearse(mechanism, within, known.value)
     plan = ReleasePlan(
         target,
@@ -248,20 +253,18 @@ def _shape_on_synthetic(
         return None
 
 
-def _learn_coordinates(
+def _learn_code(
     mechanism: Mechanism,
     sampler: SensitivitySampler,
     target: Target,
     n_samples: int,
     schema: Schema,
 ) -> Mechanism:
-    """Learn the code or basis from pilot pairs, before a pair is measured."""
-    values, differences = sampler.pilots(target, n_samples, schema, mechanism)
+    """Learn the code from pilot pairs, before a pair is measured."""
+    values, differences = sampler.pilots(target, n_samples, schema)
     metric = _output_metric(target, sampler, schema)
     shaken = partial(sampler.shaken_pilots, target, n_samples, schema, values.shape[1])
     values, differences = without_rounding(values, differences, metric, shaken)
-    if not mechanism.learns_code:
-        return with_learned_basis(mechanism, with_rare_changes(values, differences), metric)
     statistic = sampler.plan(n_samples, mechanism).order_statistic
     level = statistic.k / (statistic.n_pairs + 1)
     return with_learned_code(
@@ -276,12 +279,12 @@ def _learn_within(
     schema: Schema,
 ) -> list[tuple[KnownSensitivity, Mechanism]]:
     """Learn a code from the prior of a bound, and bound the change of the encoded numbers."""
-    known, mechanism = options[0]
-    if known.geometry.basis.has_prior:  # learned for an earlier release
+    known, _ = options[0]
+    if known.geometry.code is not None:  # learned for an earlier release
         return options
     for each, noise in options:
         refuse_zero(each.for_geometry(Geometry(noise.order), n_samples))
-    values, differences = known.prior.pilots(known.bounded(target), n_samples, schema, mechanism)
+    values, differences = known.prior.pilots(known.bounded(target), n_samples, schema)
     metric = _output_metric(target, known, schema)
     learned = []
     for each, noise in options:
@@ -291,15 +294,15 @@ def _learn_within(
         )
         learned.append((each, code))
     shape: Any = known.shape
-    coded = [code.geometry for _, code in learned if code.geometry.basis.digest]
+    coded = any(each.geometry.code for _, each in learned)
     if shape is None and coded:
         public = known.public_dataset(n_samples, schema, attempt=OUTPUT_DATASET)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # only the shape of the value is used
             shape = np.shape(known.bounded(target)(*public.parts, seed=0))
     return [
-        (encoded(each, code.geometry, shape) if code.geometry.basis.digest else each, code)
-        for each, code in learned
+        (encoded(known, each.geometry, shape) if each.geometry.code else known, each)
+        for known, each in learned
     ]
 
 
@@ -308,7 +311,8 @@ def _best(options: list[Any], shape: tuple[int, ...] | None) -> Any:
     size = None if shape is None else math.prod(shape)
 
     def is_possible(mechanism: Mechanism) -> bool:
-        n_released = mechanism.geometry.basis.n_released or size
+        code = mechanism.geometry.code
+        n_released = size if code is None else code.n_released
         most = mechanism.most_values
         return most is None or (n_released is not None and n_released <= most)
 

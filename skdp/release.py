@@ -54,7 +54,9 @@ def release(
     y : array-like of n_samples responses or None, default=None
         The private responses, if the target takes them.
     mechanism : Mechanism
-        The noise, such as ``LaplaceMechanism(epsilon=1.0)``.
+        The noise, such as ``LaplaceMechanism(epsilon=1.0)``. With a sampler ``code="auto"`` is
+        None here: the released value is drawn towards no prior, unless ``code="learned"`` asks for
+        one.
     sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
         How much the target can change: sampled now, sampled earlier for the same target and
         number of records, or proved on paper, where the records are clipped to the ranges of the
@@ -238,6 +240,8 @@ def plan_for(
     target = _prepare_target(target, mechanism, responses)
     mechanism.guarantee()  # refuses its own parameters before any work is done
     known = as_sensitivity(sensitivity, mechanism, n_samples)
+    if isinstance(known, SensitivitySampler) and getattr(mechanism, "code", None) == "auto":
+        mechanism = mechanism.with_code(None)  # a statistic is not drawn towards a prior unasked
     example = example_dataset(n_samples, like, known, "plan_release", target.allow_nan)
     known, schema, example = settle_form(known, example, target.allow_nan)
     names = as_names(names, mechanism)

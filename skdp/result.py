@@ -613,7 +613,7 @@ class Simulator:
 
     @property
     def _has_prior(self) -> bool:
-        return self.mechanism.geometry.basis.has_prior
+        return self.mechanism.geometry.code is not None
 
     @property
     def is_of_noise_alone(self) -> bool:

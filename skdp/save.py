@@ -281,7 +281,7 @@ def _in_words(promise: PrivacyGuarantee) -> str:
             f"probability of at most {promise.gamma:g}"
             f"{'' if sure is None else f', which is said with confidence {sure:g}'}."
         )
-    if promise.basis:
+    if promise.code:
         words += (
             " Directions are the combinations of numbers that got noise; public fits supply the "
             "rest, which does not affect the guarantee."

@@ -48,7 +48,7 @@ X_public, y_public, X, y = X[:150], y[:150], X[150:], y[150:]
 SAMPLER = SensitivitySampler(
     PublicDataOracle(X_public, y_public), gamma=0.1, n_pairs=29, random_state=0
 )
-MECHANISMS = [LaplaceMechanism(0.5), GaussianMechanism(0.5, 1e-5)]
+MECHANISMS = [LaplaceMechanism(0.5, "learned"), GaussianMechanism(0.5, 1e-5, "learned")]
 SCALES = np.geomspace(1, 1e6, 6)
 
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=["Laplace", "Gaussian"])
@@ -73,16 +73,15 @@ def fitted(request):
 
 
 def test_the_code_is_named_and_fewer_numbers_get_noise(fitted):
-    code = fitted.mechanism_.geometry.basis
-    assert code.has_prior
+    code = fitted.mechanism_.geometry.code
     assert 0 < code.n_released <= code.size == 7
     if fitted.mechanism.order == 1:
         assert code.n_released < 7
     assert code.n_pilot_pairs == len(fitted.sensitivity_.norms) == 29
     phrase = f"{code.n_released} of 7 directions, decoded by a prior from 29 public fits"
-    assert fitted.guarantee_.basis == phrase
+    assert fitted.guarantee_.code == phrase
     assert f", noise in {phrase}, " in str(fitted.guarantee_)
-    assert fitted.mechanism.basis == "auto"  # fitting changes no parameter
+    assert fitted.mechanism.code == "learned"  # fitting changes no parameter
     exact = RidgeClassifier().fit(X, y)
     assert np.all(fitted.estimator_.coef_ != exact.coef_)
 
@@ -111,7 +110,7 @@ def test_a_code_serves_another_epsilon_and_the_decoder_knows_the_noise(fitted):
         assert plan.mechanism.geometry == fitted.mechanism_.geometry
         shares.append(plan.share_learned)
         errors = plan.standard_errors["coef_"]
-        assert np.all(errors <= plan.mechanism.geometry.basis.deviations[:6])
+        assert np.all(errors <= plan.mechanism.geometry.code.deviations[:6])
     assert shares == sorted(shares)
     assert shares[-1] > shares[0] + 0.2
 
@@ -135,7 +134,7 @@ def test_the_decoder_gets_the_law_of_the_noise_that_was_added(mechanism):
     """Of 300 noisy codes, mean square within 5 standard errors."""
     options = {"mechanism": mechanism, "sensitivity": SAMPLER}
     plan = plan_release(scaled_means, n_samples=len(X), like=(X, y), **options)
-    code, value = plan.mechanism.geometry.basis, 3 * plan.sensitivity.value
+    code, value = plan.mechanism.geometry.code, 3 * plan.sensitivity.value
     seen, laws = [], set()
 
     class Watched(PublicCode):
@@ -149,7 +148,7 @@ def test_the_decoder_gets_the_law_of_the_noise_that_was_added(mechanism):
             return super().standard_errors(variance, noisy, kurtosis)
 
     watched = Watched(**code.to_dict())
-    mechanism = plan.mechanism.with_geometry(Geometry(mechanism.order, watched))
+    mechanism = plan.mechanism.with_code(watched)
     source = byte_source(0)
     for _ in range(300):
         mechanism.release_with_errors(code.mean, value, source)
@@ -183,10 +182,9 @@ def test_the_share_learned_is_said_and_grows_with_epsilon():
         assert f"read off the data: {share}, {unlike}\n" in str(plan)
         shares.append(plan.share_learned)
     assert 0 < shares[0] < shares[1] < 1
-    for mechanism in (LaplaceMechanism(1.0, decode=False), LaplaceMechanism(1.0, basis="identity")):
-        plan = private(mechanism).plan(len(X), like=(X, y))
-        assert plan.share_learned == 1
-        assert "read off the data" not in str(plan)
+    plan = private(LaplaceMechanism(1.0, code=None)).plan(len(X), like=(X, y))
+    assert plan.share_learned == 1
+    assert "read off the data" not in str(plan)
 
 
 def test_standard_errors_come_with_the_model(fitted):
@@ -251,9 +249,9 @@ def test_a_contradiction_is_seen_where_all_directions_are_read():
     def means(X, y):
         return X.mean(axis=0) + 1000
 
-    mechanism = LaplaceMechanism(20.0)
+    mechanism = LaplaceMechanism(20.0, code="learned")
     plan = plan_release(means, n_samples=len(X), mechanism=mechanism, sensitivity=SAMPLER)
-    assert plan.mechanism.geometry.basis.n_released == 6
+    assert plan.mechanism.geometry.code.n_released == 6
     near = plan.execute(X, y, random_state=0)
     assert near.prior_conflict < 3
     with pytest.warns(UserWarning, match="the noise may be too small"):
@@ -279,21 +277,20 @@ def test_what_the_oracle_has_in_other_units_is_read_where_most_can_be_learned():
     )
     X, y = table(1, unit=10.0)
     released = model.fit(X, y)
-    assert released.plan_.mechanism.geometry.basis.n_released == 19
+    assert released.plan_.mechanism.geometry.code.n_released == 19
     assert r2_score(pipeline.fit(X, y).predict(X), released.predict(X)) > 0.97
     few = clone(model).set_params(mechanism__epsilon=0.1).plan(len(X), like=(X, y))
-    assert few.mechanism.geometry.basis.n_released < 5
+    assert few.mechanism.geometry.code.n_released < 5
 
 
-@pytest.mark.parametrize("decode", [True, False], ids=["code", "basis"])
-def test_jumps_too_rare_for_the_pilots_do_not_make_the_noise(decode):
+def test_jumps_too_rare_for_the_pilots_do_not_make_the_noise():
     """Medians of amounts in hundreds jump in a pair of fifty: once by 2,800 of the usual norms."""
     rng = np.random.default_rng(0)
     X = np.c_[np.round(rng.lognormal(9, 0.7, (6000, 3)), -2), rng.normal(size=(6000, 2))]
     y = X[:, 3] - X[:, 4] + rng.normal(size=6000)
     model = PrivateEstimator(
         make_pipeline(SimpleImputer(strategy="median"), StandardScaler(), Ridge()),
-        mechanism=LaplaceMechanism(1.0, decode=decode),
+        mechanism=LaplaceMechanism(1.0),
         sensitivity=SensitivitySampler(PublicDataOracle(X, y), n_pairs=59, random_state=0),
     )
     norms = model.plan(4000).sensitivity.norms
@@ -313,7 +310,7 @@ def test_errors_of_rounded_quantiles_allow_for_an_oracle_that_is_a_little_off():
     for seed in range(8):
         x = tenths(7.2)(6000, np.random.default_rng(seed))
         sampler = SensitivitySampler(tenths(6.5), gamma=0.02, n_pairs=149, random_state=seed)
-        mechanism = LaplaceMechanism(0.5)
+        mechanism = LaplaceMechanism(0.5, code="learned")
         released = release(
             quantiles, x, mechanism=mechanism, sensitivity=sampler, random_state=seed
         )
@@ -327,9 +324,9 @@ def test_noise_is_no_contradiction():
 
     means = FunctionTarget(lambda X, y: X.mean(axis=0), key="means-v1")
     plan = plan_release(
-        means, n_samples=len(X), mechanism=LaplaceMechanism(5.0), sensitivity=SAMPLER
+        means, n_samples=len(X), mechanism=LaplaceMechanism(5.0, "learned"), sensitivity=SAMPLER
     )
-    assert plan.mechanism.geometry.basis.n_released == 6
+    assert plan.mechanism.geometry.code.n_released == 6
     for seed in range(40):
         noisy = release(
             means,
@@ -349,9 +346,9 @@ def test_rounding_is_no_contradiction():
         return [X.mean(), (np.abs(X) / np.abs(X).sum()).sum()]
 
     plan = plan_release(
-        shares, n_samples=len(X), mechanism=LaplaceMechanism(5.0), sensitivity=SAMPLER
+        shares, n_samples=len(X), mechanism=LaplaceMechanism(5.0, "learned"), sensitivity=SAMPLER
     )
-    code = plan.mechanism.geometry.basis
+    code = plan.mechanism.geometry.code
     assert 0 < code.deviations[1] < 1e-14
     assert plan.execute(X, y, random_state=0).prior_conflict < 5
     far = [100 * code.deviations[0], 0]
@@ -366,33 +363,67 @@ def test_the_dial_says_how_far_the_oracle_is_trusted():
         private(LaplaceMechanism(1.0, shift=shift)).plan(len(X), like=(X, y))
         for shift in (0.0, 0.2, 1.0)
     ]
-    codes = [plan.mechanism.geometry.basis for plan in plans]
+    codes = [plan.mechanism.geometry.code for plan in plans]
     assert [code.shift for code in codes] == [0.0, 0.2, 1.0]
     spreads = [code.deviations.sum() for code in codes]
     assert spreads == sorted(spreads)
     assert spreads[0] < spreads[2] / 2
 
 
-def test_a_code_is_refused_where_none_is_asked_for():
+def test_a_released_statistic_is_drawn_towards_no_prior_unasked():
+    """So "auto" is no code with a sampler, and with an estimate its own."""
+    options = {"sensitivity": SAMPLER, "random_state": 0}
+    auto, none, learned = (
+        release(scaled_means, X, y, mechanism=LaplaceMechanism(0.5, code), **options)
+        for code in ("auto", None, "learned")
+    )
+    np.testing.assert_array_equal(auto.value, none.value)
+    assert auto.guarantee == none.guarantee != learned.guarantee
+    assert auto.sensitivity.geometry == Geometry(1) != learned.sensitivity.geometry
+    code = learned.sensitivity.geometry.code
+    for again in ("auto", "learned", code):
+        mechanism = LaplaceMechanism(0.5, again)
+        options["sensitivity"] = learned.sensitivity
+        given = release(scaled_means, X, y, mechanism=mechanism, **options)
+        np.testing.assert_array_equal(given.value, learned.value)
+    options["sensitivity"] = SAMPLER
+    given = release(scaled_means, X, y, mechanism=LaplaceMechanism(0.5, code), **options)
+    assert given.sensitivity == learned.sensitivity
+
+
+def test_a_code_that_cannot_be_learned_is_refused():
+    options = {"n_samples": len(X), "like": (X, y), "mechanism": MECHANISMS[0]}
+    plain = plan_release(
+        scaled_means,
+        **options | {"mechanism": LaplaceMechanism(1.0, None)} | {"sensitivity": SAMPLER},
+    )
+    for sensitivity in (1.0, mean_bound(len(X), 6, ranges=(-9, 9)), plain.sensitivity):
+        with pytest.raises(ValueError, match="must not be 'learned' where there are no public"):
+            plan_release(scaled_means, sensitivity=sensitivity, **options)
+
+
+def test_a_sensitivity_in_one_code_serves_that_code_only():
     laplace, gaussian = (
         release(scaled_means, X, y, mechanism=mechanism, sensitivity=SAMPLER).sensitivity
         for mechanism in MECHANISMS
     )
-    for parameters, estimate, message in [
-        ({"decode": False}, laplace, "made for another norm: l1 in code"),
-        ({"basis": "identity"}, laplace, "made for another norm: l1 in code"),
-        ({"basis": "diagonal"}, laplace, "which is learned from pilot pairs"),
-        ({"basis": "predictive"}, laplace, "which is learned from pilot pairs"),
-        ({}, gaussian, "made for another norm: l2 in code"),
+    plain = release(
+        scaled_means, X, y, mechanism=LaplaceMechanism(1.0, None), sensitivity=SAMPLER
+    ).sensitivity
+    other = replace(laplace.geometry.code, mean=laplace.geometry.code.mean + 1e-9)
+    for code, estimate, message in [
+        (None, laplace, "made for another norm: l1 in code"),
+        (other, laplace, "made for another norm: l1 in code"),
+        (other, plain, "made for another norm: l1"),
+        ("auto", gaussian, "made for another norm: l2 in code"),
     ]:
-        mechanism = LaplaceMechanism(1.0, **parameters)
         with pytest.raises(ValueError, match=message):
-            release(scaled_means, X, y, mechanism=mechanism, sensitivity=estimate)
-    # the L1 norm bounds the L2 norm in a code too
-    released = release(
-        scaled_means, X, y, mechanism=GaussianMechanism(1.0, 1e-5), sensitivity=laplace
-    )
-    assert released.sensitivity == laplace
+            release(scaled_means, X, y, mechanism=LaplaceMechanism(1.0, code), sensitivity=estimate)
+    # the L1 norm bounds the L2 norm, in a code too
+    for estimate in (laplace, plain):
+        mechanism = GaussianMechanism(1.0, 1e-5)
+        released = release(scaled_means, X, y, mechanism=mechanism, sensitivity=estimate)
+        assert released.sensitivity == estimate
 
 
 def test_a_bound_known_on_paper_may_be_one_of_a_code():
@@ -410,10 +441,10 @@ def test_a_bound_known_on_paper_may_be_one_of_a_code():
         return X.mean(axis=0)
 
     released = release(means, X, y, mechanism=LaplaceMechanism(1.0), sensitivity=known)
-    assert released.guarantee.basis == "1 of 6 directions, decoded by a prior from 0 public fits"
+    assert released.guarantee.code == "1 of 6 directions, decoded by a prior from 0 public fits"
     assert np.ptp(released.value) == 0
-    with pytest.raises(ValueError, match="nor those in another basis"):
-        release(means, X, y, mechanism=LaplaceMechanism(1.0, decode=False), sensitivity=known)
+    with pytest.raises(ValueError, match="nor those of another code"):
+        release(means, X, y, mechanism=LaplaceMechanism(1.0, code=None), sensitivity=known)
 
 
 @pytest.mark.slow
@@ -422,11 +453,11 @@ def test_audits_look_at_the_coordinates_of_the_code():
     is; and a search in the code finds a pair beyond the sensitivity.
     """
     model = private(LaplaceMechanism(2.0)).fit(X, y)
-    code, value = model.mechanism_.geometry.basis, model.sensitivity_.value
+    code, value = model.mechanism_.geometry.code, model.sensitivity_.value
     options = {"stacked": True, "n_search": 2000, "n_final": 5000, "alpha": 1e-6, "rng": 0}
     assert not audit_estimator(model, X, y, pairs=3, **options).violated
     one, other = np.zeros(code.n_released), np.full(code.n_released, 2 * value / code.n_released)
-    plain = LaplaceMechanism(2.0, basis="identity")
+    plain = LaplaceMechanism(2.0, code=None)
     assert audit_release(one, other, plain, value, **options).violated
     found = find_large_sensitivity(
         model.plan_.target,
@@ -460,23 +491,17 @@ class OnTheValue(LaplaceMechanism):
     """A mechanism from elsewhere that knows of no coordinates."""
 
     def release(self, value, sensitivity, rng=None):
-        return LaplaceMechanism(self.epsilon, basis="identity").release(value, sensitivity, rng)
+        return LaplaceMechanism(self.epsilon, code=None).release(value, sensitivity, rng)
 
 
 def test_a_release_that_may_know_of_no_coordinates_gets_a_sensitivity_of_the_values():
     options = {"n_samples": len(X), "like": (X, y), "sensitivity": SAMPLER}
-    plan = plan_release(scaled_means, mechanism=OnTheValue(0.5), **options)
-    identity = plan_release(
-        scaled_means, mechanism=LaplaceMechanism(0.5, basis="identity"), **options
-    )
+    plan = plan_release(scaled_means, mechanism=OnTheValue(0.5, "learned"), **options)
+    identity = plan_release(scaled_means, mechanism=LaplaceMechanism(0.5, code=None), **options)
     assert plan.sensitivity.geometry == identity.sensitivity.geometry
-    for decode in (True, False):
-        mechanism = LaplaceMechanism(0.5, decode=decode)
-        estimate = plan_release(scaled_means, mechanism=mechanism, **options).sensitivity
-        with pytest.raises(ValueError, match="made for another norm"):
-            plan_release(
-                scaled_means, mechanism=OnTheValue(0.5), **options | {"sensitivity": estimate}
-            )
+    coded = plan_release(scaled_means, mechanism=MECHANISMS[0], **options).sensitivity
+    with pytest.raises(ValueError, match="made for another norm"):
+        plan_release(scaled_means, mechanism=OnTheValue(0.5), **options | {"sensitivity": coded})
 
 
 @pytest.mark.slow
@@ -486,10 +511,10 @@ def test_noise_in_the_code_has_the_law_that_is_promised():
         scaled_means,
         n_samples=len(X),
         like=(X, y),
-        mechanism=LaplaceMechanism(0.5),
+        mechanism=MECHANISMS[0],
         sensitivity=SAMPLER,
     )
-    code, source = plan.mechanism.geometry.basis, byte_source(1)
+    code, source = plan.mechanism.geometry.code, byte_source(1)
     released = [
         plan.mechanism.release(code.mean, plan.sensitivity.value, source) for _ in range(1000)
     ]
@@ -511,9 +536,9 @@ def test_another_encoder_is_not_taken_for_the_one_that_was_sampled(mechanism, fi
         def forward(self, value):
             return 1000 * super().forward(value)
 
-    loud = Loud(**fitted.mechanism_.geometry.basis.to_dict())
+    loud = Loud(**fitted.mechanism_.geometry.code.to_dict())
     with pytest.raises(TypeError, match="Loud must not override 'forward'"):
-        _ = mechanism.with_geometry(Geometry(mechanism.order, loud)).geometry
+        _ = mechanism.with_code(loud).geometry
 
 
 @every_mechanism
@@ -521,7 +546,7 @@ def test_a_value_beyond_the_range_of_the_code_is_not_released(mechanism):
     code = PublicCode(
         encoder=[1e300, 1e300], mean=[0, 0], deviations=[1e-300, 1e-300], removable=[0.5, 0.5]
     )
-    noisy = mechanism.with_geometry(Geometry(mechanism.order, code))
+    noisy = mechanism.with_code(code)
     assert np.isnan(noisy.release([1e10, -1e10], 1.0)).all()
 
 
@@ -534,7 +559,7 @@ def test_a_pair_whose_value_has_another_size_than_the_code_counts_as_failed(mech
     sampler = SensitivitySampler(GaussianOracle([0] * 3, np.eye(3)), random_state=0)
     options = {"n_samples": 100, "mechanism": mechanism, "sensitivity": sampler}
     plan = plan_release(sometimes_short, **options)
-    assert plan.mechanism.geometry.basis.size == 3
+    assert plan.mechanism.geometry.code.size == 3
     assert plan.sensitivity.failures == {"the shape of the value changed": 1}
 
 
@@ -571,7 +596,7 @@ def test_noise_is_not_calibrated_to_the_rounding_that_a_code_leaves(sees, monkey
     refused = 0
     for seed in range(12):
         sampler = SensitivitySampler(Offsets(), gamma=0.1, random_state=seed)
-        mechanism = LaplaceMechanism(0.05, shift=0.0)
+        mechanism = LaplaceMechanism(0.05, "learned", shift=0.0)
         options = {"n_samples": 30, "mechanism": mechanism, "sensitivity": sampler}
         try:
             known = plan_release(wave_and_offset, **options).sensitivity
@@ -584,8 +609,8 @@ def test_noise_is_not_calibrated_to_the_rounding_that_a_code_leaves(sees, monkey
 
 
 def test_a_single_number_has_a_code_where_most_pairs_change_it():
-    """At a small epsilon it is drawn towards the public mean, and a basis would be all noise."""
-    mechanism = LaplaceMechanism(0.03)
+    """At a small epsilon it is drawn towards the public mean; without it all is noise."""
+    mechanism = LaplaceMechanism(0.03, code="learned")
     people = np.random.default_rng(0).gamma(2.0, size=(2000, 1))
     sampler = SensitivitySampler(PublicDataOracle(people), random_state=0)
 
@@ -594,7 +619,7 @@ def test_a_single_number_has_a_code_where_most_pairs_change_it():
         return plan_release(function, n_samples=100, **options)
 
     plan = plan_of(np.mean)
-    assert plan.mechanism.geometry.basis.n_released == 1
+    assert plan.mechanism.geometry.code.n_released == 1
     assert plan.n_evaluations == 4 * 59
     released = plan.execute(people[:100].copy(), random_state=0)
     assert released.value.shape == ()

@@ -77,7 +77,7 @@ def test_noise_around_zero_is_not_divided_by(step, attribute):
     """It becomes the public fit's, but at most two standard errors; nothing told from 0 changes."""
     raised, few = 0, [part[::5] for part in PRIVATE]  # the largest of many would seldom change
     for epsilon in (0.03, 0.3, np.inf):
-        plan = private(step, epsilon, basis="identity").plan(len(few[0]))
+        plan = private(step, epsilon, code=None).plan(len(few[0]))
         public = plan.target.by_name(plan.target.flatten(plan.target.public_fit))[attribute]
         for seed in range(5):
             release = plan.execute(*few, random_state=seed)
@@ -95,7 +95,7 @@ def test_noise_around_zero_is_not_divided_by(step, attribute):
 def test_nor_in_a_step_nor_in_simulated_releases(tmp_path):
     """Also of a release that was saved: what it repeats is repaired by the same errors."""
     pipeline = make_pipeline(StandardScaler(), RidgeClassifier())
-    plan = private(pipeline, 0.1, basis="identity").plan(len(PRIVATE[0]))
+    plan = private(pipeline, 0.1, code=None).plan(len(PRIVATE[0]))
     release = plan.execute(*PRIVATE, random_state=0)
     release.save(tmp_path / "folder")
     name = "standardscaler__var_"
@@ -123,7 +123,7 @@ def test_of_a_covariance_the_variances_are_raised(model, attribute):
     is_variance = np.eye(4)[np.triu_indices(4)] > 0
     may_be_singular = isinstance(model, EmpiricalCovariance)
     for epsilon in (0.1, 1.0, 10.0):
-        plan = private(model, epsilon, basis="identity").plan(len(few[0]))
+        plan = private(model, epsilon, code=None).plan(len(few[0]))
         public = plan.target.by_name(plan.target.flatten(plan.target.public_fit))[attribute]
         for seed in range(5):
             release = plan.execute(*few, random_state=seed)
@@ -144,7 +144,7 @@ def test_a_scale_that_is_named_is_raised_too():
     """It is not that of the variance, which may be left out."""
     few = [part[::5] for part in PRIVATE]
     for names in (["scale_"], ["var_", "scale_"]):
-        model = private(StandardScaler(), 0.03, basis="identity").set_params(release=names)
+        model = private(StandardScaler(), 0.03, code=None).set_params(release=names)
         plan = model.plan(len(few[0]))
         release = plan.execute(*few, random_state=0)
         for name in names:

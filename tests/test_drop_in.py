@@ -61,7 +61,7 @@ def weighted(n_samples, rng):
 
 def private(estimator, oracle=labeled, *, epsilon=np.inf, **options):
     sampler = SensitivitySampler(oracle, gamma=0.5, n_pairs=3, random_state=0)
-    options = {"mechanism": LaplaceMechanism(epsilon, basis="identity")} | options
+    options = {"mechanism": LaplaceMechanism(epsilon, code=None)} | options
     return PrivateEstimator(estimator, sensitivity=sampler, **options)
 
 

@@ -50,9 +50,7 @@ def test_every_coordinate_is_noised_and_two_fits_differ():
     assert np.any(first != second)
 
 
-@pytest.mark.parametrize(
-    "mechanism", [LaplaceMechanism(1.0), LaplaceMechanism(1.0, basis="identity")]
-)
+@pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), LaplaceMechanism(1.0, code=None)])
 def test_parameters_set_after_fit_leave_what_was_released(mechanism):
     model = private(RidgeClassifier(), mechanism=mechanism).fit(X, y)
     model.set_params(mechanism__epsilon=100.0)
@@ -65,7 +63,7 @@ def test_parameters_set_after_fit_leave_what_was_released(mechanism):
 
 def test_released_values_lie_on_the_lattice_of_their_noise():
     """All coordinates are multiples of one power of two, which the exact ones are not."""
-    mechanism = LaplaceMechanism(1.0, basis="identity")
+    mechanism = LaplaceMechanism(1.0, code=None)
     model = private(RidgeClassifier(), mechanism=mechanism).fit(X, y)
     released = np.append(model.estimator_.coef_, model.estimator_.intercept_)
     exact = RidgeClassifier().fit(X, y).coef_

@@ -115,7 +115,7 @@ def test_a_released_function_has_intervals_too():
             UniformOracle([(0, 1)], y_bounds=(0, 1)), n_pairs=19, gamma=0.2
         ),
         release=lattice,
-        mechanism=LaplaceMechanism(1.0, decode=False),
+        mechanism=LaplaceMechanism(1.0, code=None),
     )
     x = np.linspace(0, 1, 20)[:, None]
     low, high = model.fit(x, x[:, 0]).predict_interval(x, n_draws=39).T
@@ -203,7 +203,7 @@ def released_where_noise_refuses_to_be_logged(model, labels):
         PublicDataOracle(amounts[:300], labels[:300]), gamma=0.2, random_state=0
     )
     amounts, labels = amounts[300:], labels[300:]
-    mechanism = LaplaceMechanism(0.3, decode=False)
+    mechanism = LaplaceMechanism(0.12, code=None)
     private = PrivateEstimator(pipeline, mechanism=mechanism, sensitivity=sampler, random_state=1)
     private.fit(amounts, labels)
     release, fails = private.plan_.execute(amounts, labels, random_state=1), 0

@@ -71,7 +71,7 @@ def private(estimator, *public, **options):
     oracle = public[0] if callable(public[0]) else PublicDataOracle(*public)
     sampler = SensitivitySampler(oracle, gamma=0.25, n_pairs=3, random_state=0)
     options = {
-        "mechanism": LaplaceMechanism(1.0, basis="identity"),
+        "mechanism": LaplaceMechanism(1.0, code=None),
         "sensitivity": sampler,
         "random_state": 0,
     } | options

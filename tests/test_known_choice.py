@@ -73,7 +73,7 @@ def test_too_many_numbers_get_laplace_noise_unless_a_code_makes_them_few():
 
     taken = plan(both(17, prior), like=17)
     assert type(taken.mechanism) is L2LaplaceMechanism
-    assert taken.mechanism.geometry.basis.n_released == 1
+    assert taken.mechanism.geometry.code.n_released == 1
     assert taken.sensitivity.value == pytest.approx(
         mean_bound(100, 17, ranges=(0, 1)).in_norm(2).value
     )

@@ -136,7 +136,7 @@ def test_frames_and_arrays_serve_without_a_warning(names):
 def test_whole_numbers_become_doubles_as_those_of_the_prior_are():
     box = BernsteinTransformer(degree=5, feature_range=(18, 90))
     prior = RandomDensityOracle([(18, 90)])
-    noise = LaplaceMechanism(1.0, basis="identity")  # which learns nothing
+    noise = LaplaceMechanism(1.0, code=None)  # which learns nothing
     model = private(KernelDensity(bandwidth=20.0), mechanism=noise, release=box, prior=prior)
     assert model.fit(np.arange(18, 90)[:, None]).plan_.schema.parts[0].dtypes == (np.float64,)
 

@@ -23,7 +23,7 @@ def failures(text, name):
 def case(path):
     """A page, by its place in the tree; a session with many fits takes seconds."""
     name = path.relative_to(ROOT).as_posix()
-    slow_pages = (f"docs/user_guide/{page}.md" for page in ("basis", "codes", "plans", "selection"))
+    slow_pages = (f"docs/user_guide/{page}.md" for page in ("codes", "plans", "selection"))
     is_slow = name in {"README.md", "docs/quickstart.md", *slow_pages}
     return pytest.param(path, id=name, marks=[pytest.mark.slow] * is_slow)
 

@@ -52,7 +52,7 @@ def sampler(gamma=0.2, seed=0, **options):
 def ridge(epsilon=1.0, sensitivity=0.5, **options):
     return PrivateEstimator(
         Ridge(),
-        mechanism=LaplaceMechanism(epsilon, basis="identity"),
+        mechanism=LaplaceMechanism(epsilon, code=None),
         sensitivity=sensitivity,
         **options,
     )

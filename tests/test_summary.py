@@ -90,7 +90,7 @@ def test_a_number_that_was_not_learned_is_said_to_be_the_oracles():
     loose = private(LogisticRegression(solver="newton-cholesky"), epsilon=0.02)
     with pytest.warns(UserWarning, match=r"1e-08.*tol=0\.0001"):
         loose.fit(*PRIVATE)
-    plain = private(RidgeClassifier(), epsilon=0.02, decode=False).fit(*PRIVATE).summary()
+    plain = private(RidgeClassifier(), epsilon=0.02, code=None).fit(*PRIVATE).summary()
     near = np.abs(plain.values) < 2 * plain.errors
     assert near.any()
     assert [note == "may be 0" for note in plain.notes] == near.tolist()
@@ -169,7 +169,7 @@ def test_of_two_classes_it_is_said_for_which_one_coefficients_speak(ensemble, la
     low, high = sorted(labels)
     whole = ensemble([("line", RidgeClassifier())]) if ensemble else RidgeClassifier()
     two = [(X, np.where(y == 0, *labels)) for X, y in (PUBLIC, PRIVATE)]
-    model = private(whole, PublicDataOracle(*two[0]), decode=False, epsilon=1e6).fit(*two[1])
+    model = private(whole, PublicDataOracle(*two[0]), code=None, epsilon=1e6).fit(*two[1])
     said = f"coef_, above 0 speaks for class {high}, below 0 for {low}."
     assert said in model.summary().remark
     member = model.estimator_.named_estimators_["line"] if ensemble else model.estimator_
@@ -182,7 +182,7 @@ def test_of_two_classes_it_is_said_for_which_one_coefficients_speak(ensemble, la
 @pytest.mark.slow
 def test_columns_are_named_after_the_steps_before():
     chosen = FrozenEstimator(SelectKBest(k=2).fit(*PUBLIC))
-    model = private(make_pipeline(chosen, StandardScaler(), RidgeClassifier()), basis="identity")
+    model = private(make_pipeline(chosen, StandardScaler(), RidgeClassifier()), code=None)
     names = model.fit(*PRIVATE).summary().names
     assert names[:2] == [
         "standardscaler__mean_[petal length (cm)]",
@@ -191,7 +191,7 @@ def test_columns_are_named_after_the_steps_before():
     assert "ridgeclassifier__coef_[1, petal width (cm)]" in names
     wide = ["petal width (cm)", "sepal width (cm)"]
     table = make_column_transformer((StandardScaler(), wide), ("passthrough", [0]))
-    model = private(make_pipeline(table, RidgeClassifier()), basis="identity")
+    model = private(make_pipeline(table, RidgeClassifier()), code=None)
     names = model.fit(*PRIVATE).summary().names
     assert names[:2] == [f"columntransformer__standardscaler__mean_[{name}]" for name in wide]
 
@@ -347,7 +347,7 @@ def test_a_density_behind_steps_is_that_of_the_columns_as_they_are(how):
         steps, sensitivity = [StandardScaler(), PCA()], private(Ridge(), oracle).sensitivity
     model = PrivateEstimator(
         make_pipeline(*steps, KernelDensity(bandwidth=0.5)),
-        mechanism=LaplaceMechanism(20.0, basis="identity"),
+        mechanism=LaplaceMechanism(20.0, code=None),
         sensitivity=sensitivity,
         release=BernsteinTransformer(degree=4, feature_range=box),
         random_state=0,
@@ -383,7 +383,7 @@ def test_rows_stand_below_their_attribute(name, attribute, entry):
 
 
 def test_a_number_that_was_brought_into_range_says_what_it_is_in_the_model():
-    noise = {"epsilon": 0.05, "basis": "identity"}
+    noise = {"epsilon": 0.05, "code": None}
     model = private(make_pipeline(StandardScaler(), RidgeClassifier()), **noise).fit(*PRIVATE)
     summary, scaler = model.summary(), model.estimator_[0]
     is_variance = [name.startswith("standardscaler__var_") for name in summary.names]
@@ -410,9 +410,8 @@ def test_a_number_that_no_public_fit_varies_says_so(tmp_path):
 
     records = np.random.default_rng(0).poisson(2.2, size=400).astype(float)
     sampler = SensitivitySampler(visits, gamma=0.2, random_state=0)
-    released = release(
-        counted, records, mechanism=LaplaceMechanism(1.0), sensitivity=sampler, random_state=0
-    )
+    mechanism = LaplaceMechanism(1.0, code="learned")
+    released = release(counted, records, mechanism=mechanism, sensitivity=sampler, random_state=0)
     summary = released.summary()
     assert np.median(records) == 2
     assert summary.values[0] == pytest.approx(1)
@@ -424,7 +423,6 @@ def test_a_number_that_no_public_fit_varies_says_so(tmp_path):
     assert "the room for private records" not in card
 
 
-@pytest.mark.parametrize("basis", [None, "diagonal"])
 @pytest.mark.parametrize(
     ("estimator", "units"),
     [
@@ -432,7 +430,7 @@ def test_a_number_that_no_public_fit_varies_says_so(tmp_path):
         (make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()), 1e6),
     ],
 )
-def test_what_public_fits_vary_by_rounding_is_not_read_to_its_last_digit(estimator, units, basis):
+def test_what_public_fits_vary_by_rounding_is_not_read_to_its_last_digit(estimator, units):
     """The coefficient of a column that is constant in public, and not in private records."""
 
     def records(n_samples, rng):
@@ -441,19 +439,16 @@ def test_what_public_fits_vary_by_rounding_is_not_read_to_its_last_digit(estimat
 
     X, y = records(600, np.random.default_rng(0))
     X[:100, 2], y[:100] = 0.2, 1
-    noise = LaplaceMechanism(1.0) if basis is None else LaplaceMechanism(1.0, basis=basis)
+    noise = LaplaceMechanism(1.0)
     model = private(estimator, records).set_params(mechanism=noise, sensitivity__n_pairs=None)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "What was released contradicts")  # other numbers do
         summary = model.fit(X, y).summary()
     (place,) = (i for i, name in enumerate(summary.names) if name.endswith("coef_[2]"))
-    if basis is None:
-        assert summary.notes[place] == "the same in all public fits"
-        assert summary.values[place] == pytest.approx(0, abs=1e-9)
-        assert np.isnan(summary.errors[place])
-        assert np.isnan(model.value_interval(level=0.8, n_draws=19)[place]).all()
-    else:  # noise as of a number of which nothing is known
-        assert summary.errors[place] > 1e-9
+    assert summary.notes[place] == "the same in all public fits"
+    assert summary.values[place] == pytest.approx(0, abs=1e-9)
+    assert np.isnan(summary.errors[place])
+    assert np.isnan(model.value_interval(level=0.8, n_draws=19)[place]).all()
 
 
 def within(function):

@@ -83,7 +83,7 @@ pairs = (kernel(draw(N_PAIRS), lattice) - kernel(draw(N_PAIRS), lattice)) / N_RE
 published, plain = "sup norm, dkw (published)", "L1 norm, dkw"
 mechanisms = {
     published: BernsteinMechanism(epsilon=1.0),
-    plain: LaplaceMechanism(epsilon=1.0, basis="identity"),
+    plain: LaplaceMechanism(epsilon=1.0, code=None),
 }
 
 

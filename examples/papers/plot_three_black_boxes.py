@@ -31,7 +31,7 @@ rng = np.random.default_rng(0)
 # has to be sampled, and the promise is plain differential privacy.
 
 numbers = rng.uniform(size=(100, 1))
-laplace = LaplaceMechanism(epsilon=1.0, decode=False)
+laplace = LaplaceMechanism(epsilon=1.0, code=None)
 bound = mean_bound(100, ranges=(0, 1))
 known = release(np.mean, numbers, mechanism=laplace, sensitivity=bound)
 print(f"exact {numbers.mean():.4f}, private {known.value:.4f}")
@@ -40,8 +40,8 @@ print(known.guarantee)
 # %%
 # A sampler does not know the bound. It draws pairs of datasets that differ in one record, and
 # measures. It stays below the bound, since on few pairs a 0 is replaced by a 1. For that the
-# promise now holds on a share of 1 - gamma of all pairs. By default, with `decode=True`, the number
-# would also be drawn towards the means of the oracle's datasets.
+# promise now holds on a share of 1 - gamma of all pairs. With `code="learned"` the number would
+# also be drawn towards the means of the oracle's datasets.
 
 sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.1, random_state=0)
 sampled = release(np.mean, numbers, mechanism=laplace, sensitivity=sampler)
@@ -165,7 +165,7 @@ curves = {
     )
     for seed, name, mechanism, calibration in (
         (1, "sup norm, dkw", BernsteinMechanism(epsilon=5.0), "dkw"),
-        (2, "public code, exact", LaplaceMechanism(epsilon=5.0), "exact"),
+        (2, "public code, exact", LaplaceMechanism(5.0, code="learned"), "exact"),
     )
 }
 for name, curve in curves.items():

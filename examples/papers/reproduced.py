@@ -37,7 +37,7 @@ class BernsteinMechanism(Mechanism):
         self.epsilon = epsilon
 
     def _laplace(self):
-        return LaplaceMechanism(self.epsilon, basis="identity")
+        return LaplaceMechanism(self.epsilon, code=None)
 
     def release(self, value, sensitivity, rng=None):
         l1_bound = math.nextafter(value.size * sensitivity, math.inf)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
@@ -355,9 +354,8 @@ def _audit_pair(
 def _in_coordinates(
     x: NDArray, x_prime: NDArray, mechanism: Mechanism
 ) -> tuple[NDArray, NDArray, Mechanism]:
-    """Return the values and the mechanism in the basis in which noise is independent."""
-    basis = mechanism.geometry.basis
-    if not basis.digest:
+    """Return what gets the noise, and the mechanism without its code."""
+    code = mechanism.geometry.code
+    if code is None:
         return x, x_prime, mechanism
-    plain = clone(mechanism).set_params(basis="identity")
-    return basis.forward(x), basis.forward(x_prime), plain
+    return code.forward(x), code.forward(x_prime), mechanism.with_code(None)

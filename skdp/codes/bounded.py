@@ -22,6 +22,7 @@ the L2 problem with all columns stretched to their bound.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,6 @@ from skdp.codes.learning import (
 )
 from skdp.codes.prior import OutputUnits, Prior
 from skdp.core.code import PublicCode
-from skdp.core.geometry import Geometry
 from skdp.core.metric import OutputMetric
 from skdp.core.types import Matrix
 
@@ -62,21 +62,17 @@ def with_bounded_code(
     *,
     n_samples: int,
 ) -> Any:
-    """Return a mechanism with a code for its noise, or as it is where none can be learned.
+    """Return a mechanism with a code for its noise, or without one where none can be learned.
 
     Pilots and metric are as for `skdp.codes.encoder.with_learned_code`.
     """
-    noise = mechanism.unit_deviation(1)
+    noise, code = mechanism.unit_deviation(1), None
     in_range = _SMALLEST < sensitivity < _LARGEST and 0 < noise < _MOST_NOISE
-    if not in_range or len(values) < LEAST_PILOTS or not differences.any():
-        return mechanism
-    reach = mechanism.shift * n_samples
-    try:
-        with np.errstate(all="ignore"):
-            code = _learn(mechanism, sensitivity, values, differences, metric, reach)
-    except ValueError:  # pilots beyond what doubles can square
-        return mechanism
-    return mechanism.with_geometry(Geometry(mechanism.order, code))
+    if in_range and len(values) >= LEAST_PILOTS and differences.any():
+        pilots = values, differences, metric, mechanism.shift * n_samples
+        with suppress(ValueError), np.errstate(all="ignore"):  # beyond what doubles can square
+            code = _learn(mechanism, sensitivity, *pilots)
+    return mechanism.with_code(code)
 
 
 class _Pilots(NamedTuple):
@@ -90,7 +86,7 @@ class _Pilots(NamedTuple):
 
 
 class _Learned(NamedTuple):
-    """An encoder, and what goes with it of a code, in units of the sensitivity."""
+    """An encoder and the prior of its code, in units of the sensitivity."""
 
     encoder: Matrix
     covariance: Matrix | None
@@ -135,7 +131,7 @@ def _dense(mechanism: Any, pilots: _Pilots) -> _Learned:
 
 
 def _wide(mechanism: Any, pilots: _Pilots) -> _Learned:
-    """Of very many values: each by itself, or where few are wanted the leading axes of pilots."""
+    """Keep very many values one by one, or where few are wanted take the leading axes of pilots."""
     values, changes, metric, _, reach = pilots
     m, d = values.shape
     weights = np.ones(d) if metric is None else metric if metric.ndim == 1 else np.diag(metric)
@@ -156,7 +152,7 @@ def _wide(mechanism: Any, pilots: _Pilots) -> _Learned:
 
 
 class _Problem(NamedTuple):
-    """What J is made of: S, its axes and variances, and a square root of M."""
+    """The parts of J: S, its axes and variances, and a square root of M."""
 
     covariance: Matrix
     axes: Matrix
@@ -197,7 +193,7 @@ class _Problem(NamedTuple):
 
 
 def _best_encoder(mechanism: Any, problem: _Problem) -> Matrix:
-    """Return T of operator norm at most 1 with a large J."""
+    """Return a T of operator norm at most 1 with a large J."""
     if mechanism.order == 1:
         return _climbed(problem, mechanism.unit_deviation(1))
     d = len(problem.axes)

@@ -1,4 +1,4 @@
-"""Learn a public code from pilot pairs: which few numbers of the value are worth noise.
+"""Learn a public code from pilot pairs: the few numbers of the value that are worth their noise.
 
 In output units z the prior has covariance S and a change by one record the second moment A. A
 candidate has rows Q and a weight u of each: ``T = diag(u) Q``, the rows of weight 0 left out.
@@ -6,7 +6,7 @@ candidate has rows Q and a weight u of each: ``T = diag(u) Q``, the rows of weig
 - The rows are eigenvectors of S: where models differ.
 - They are generalized eigenvectors of S and A: where models differ by much more than one record
   changes them. Value and change are then uncorrelated between rows.
-- They are those of a square basis: the values, the axes of the metric, or the axes of A.
+- They are square: the values, the axes of the metric, or the axes of A.
 
 Either of the former two is weighted for this epsilon, so that most of its rows are left out. All
 are decoded by the same prior. A candidate is judged on pilot pairs that learned nothing of it. They
@@ -21,16 +21,18 @@ whole of it. The error is one of data like the oracle's, shifted in one common w
 are neither quite. So it only says which candidates are about as good, within `_AS_GOOD` of the
 least:
 
-- Where most can be learned all numbers are released, if such a code is among them: what no number
-  is read of is the oracle's, right or wrong, and shows in nothing.
-- Else the fewest, and of those that release as many the generalized eigenvectors: a record changes
-  them least. The more of the budget a number has, the sooner it contradicts a wrong oracle.
+- Where most can be learned, all numbers are released, if such a code is among them. A number that
+  is not released is the oracle's, right or wrong, and nothing shows that it is wrong.
+- Else the code of the fewest numbers is taken, and of those with as many the generalized
+  eigenvectors, which a record changes least. The more of the budget a number has, the sooner it
+  contradicts a wrong oracle.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +45,6 @@ from skdp.codes.learning import (
     folds,
     least_changes,
     seldom_change,
-    with_learned_basis,
     with_least_changes,
     with_rare_changes,
 )
@@ -51,7 +52,6 @@ from skdp.codes.prior import OutputUnits, Prior
 from skdp.codes.span import learn_in_span
 from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.code import PublicCode
-from skdp.core.geometry import Geometry
 from skdp.core.metric import KnownMetric, OutputMetric
 from skdp.core.types import Matrix
 
@@ -72,8 +72,8 @@ _ORDINARY = math.sqrt(2 / math.pi)  # mean absolute value of a normal variable o
 class Rows(NamedTuple):
     """Rows of a candidate in output units, and what their weights follow from.
 
-    `factors` are the squared lengths of the columns of the inverse. In a square basis they are
-    None, and all rows have the same weight.
+    `factors` are the squared lengths of the columns of the inverse. Of square rows they are None,
+    and all rows have the same weight.
     """
 
     matrix: Matrix
@@ -92,14 +92,14 @@ class Rows(NamedTuple):
 
 
 class Pilots(NamedTuple):
-    """The changes of pilot pairs in output units, and what all of them say."""
+    """The changes of pilot pairs in output units, and the prior that the pilots make."""
 
     changes: Matrix
     prior: Prior
     units: OutputUnits
 
     def sizes(self, rows: Matrix, order: int) -> Matrix:
-        """How much rows change: root mean squares by A, for order 1 with the shape of the law."""
+        """Return the sizes of changes: root mean squares by A, times a factor for the order 1."""
         sizes = np.sqrt(np.sum(rows @ self.prior.change * rows, axis=1))
         if order == 1:
             along = self.changes @ rows.T
@@ -119,26 +119,16 @@ def with_learned_code(
     n_samples: int,
     level: float,
 ) -> Any:
-    """Return a mechanism with a code for its noise, or in a basis where no code can be learned.
+    """Return a mechanism with a code for its noise, or without one where none can be learned.
 
     `level` is the share of pairs that the calibration covers.
     """
-    shift = mechanism.shift
-    try:
-        with np.errstate(all="ignore"):
-            code = learn_code(
-                values,
-                differences,
-                metric,
-                *noises_of(mechanism, level),
-                n_samples=n_samples,
-                shift=shift,
-            )
-    except ValueError:  # pilots beyond what doubles can square, or singular to working precision
-        code = PublicCode()
-    if code.encoder is None:
-        return with_learned_basis(mechanism, differences, metric)
-    return mechanism.with_geometry(Geometry(mechanism.order, code))
+    noises, code = noises_of(mechanism, level), None
+    options: Any = {"n_samples": n_samples, "shift": mechanism.shift}
+    # pilots may be beyond what doubles can square, or singular to working precision
+    with suppress(ValueError), np.errstate(all="ignore"):
+        code = learn_code(values, differences, metric, *noises, **options)
+    return mechanism.with_code(code)
 
 
 def noises_of(mechanism: Any, level: float) -> list[Noise]:
@@ -157,13 +147,14 @@ def learn_code(
     *noises: Noise,
     n_samples: int,
     shift: float = 0.2,
-) -> PublicCode:
+) -> PublicCode | None:
     """Learn a code from pilot pairs, for noise of one size, or of one for each number of rows.
 
     `values` are those of the first dataset of each pair, `differences` what the second one takes
-    away, and `metric` is as for `learn_basis`. `shift` is the share of the records that may be
-    unlike the oracle's. Without noise, with noise beyond reason, without any difference or with
-    fewer than 5 pilots the values are taken as they are.
+    away. The squared change of the output is ``v' metric v``; a vector is a diagonal, None the
+    identity. `shift` is the share of the records that may be unlike the oracle's. No code is
+    learned without noise, with noise beyond reason, without any difference or with fewer than 5
+    pilots.
     """
     differences, matrix, local = check_pilots(differences, metric)
     values, _, _ = check_pilots(values, None)
@@ -173,16 +164,15 @@ def learn_code(
             f"{values.shape} and {differences.shape}."
         )
     n_pilots, d = values.shape
-    plain = PublicCode(n_pilot_pairs=n_pilots)
     fits = all(0 < noise.deviation < _MOST_NOISE for noise in noises)
     if not fits or n_pilots < LEAST_PILOTS or not differences.any():
-        return plain
+        return None
     learn = _learn_dense if d <= MAX_DENSE else learn_in_span
     is_known = isinstance(metric, KnownMetric)
     seen = with_rare_changes(values, differences) if is_known else differences
     least = least_changes(seen, metric)
     pilots = values, differences, least
-    return learn(*pilots, matrix, local, noises, n_samples, float(shift)) or plain
+    return learn(*pilots, matrix, local, noises, n_samples, float(shift))
 
 
 def _learn_dense(
@@ -259,7 +249,7 @@ def _learn_dense(
 
 
 def _unseen(values: Matrix, differences: Matrix, n_samples: int) -> Matrix:
-    """What is missing of the mean square of a change, of numbers that hardly any pair changes.
+    """Return how much is missing of the mean square of a change that hardly any pair shows.
 
     By Efron and Stein's inequality a function of n independent records has a variance of at most
     n / 2 times the mean square of a change. So that is at least 2 / n times the former.
@@ -270,7 +260,7 @@ def _unseen(values: Matrix, differences: Matrix, n_samples: int) -> Matrix:
 
 
 class _Part(NamedTuple):
-    """What some pilots say, and values around their mean and changes of the others."""
+    """The prior of some pilots, with the values around its mean and the changes of the others."""
 
     learned: Pilots
     values: Matrix
@@ -278,7 +268,7 @@ class _Part(NamedTuple):
     reach: float
 
     def error(self, encoder: Matrix, deviation: float) -> float:
-        """The expected squared error of the decoded output, times the number of the others."""
+        """Return the expected squared error of the output, times the number of the others."""
         with_code = encoder @ self.learned.prior.covariance
         total = with_code @ encoder.T + deviation**2 * np.eye(len(encoder))
         decoder = np.linalg.solve(total, with_code)
@@ -292,7 +282,7 @@ class _Part(NamedTuple):
 
 
 def _deviation(parts: list[_Part], encoders: list[Matrix], noise: Noise) -> float:
-    """The noise that a candidate needs, on changes that did not learn it."""
+    """Return the noise that a candidate needs, on changes from which it was not learned."""
     norms = [
         np.linalg.norm(part.changes @ encoder.T, ord=noise.order, axis=1)
         for part, encoder in zip(parts, encoders, strict=True)
@@ -309,7 +299,7 @@ class _Candidate(NamedTuple):
 
 
 def _chosen(tried: list[_Candidate], unread: float) -> _Candidate:
-    """Of those that are about as good as the best: all numbers if most can be learned, or few."""
+    """Choose among those about as good as the best: all numbers if most can be learned, or few."""
     least = min(each.error for each in tried)
     good = [each for each in tried if each.error <= _AS_GOOD * least]
     square = [each for each in good if len(each.encoder) == each.encoder.shape[1]]
@@ -319,13 +309,13 @@ def _chosen(tried: list[_Candidate], unread: float) -> _Candidate:
 
 
 def _principal(pilots: Pilots, order: int) -> Rows:
-    """The axes along which models differ."""
+    """Take the axes along which models differ."""
     variances, axes = np.linalg.eigh(pilots.prior.covariance)
     return Rows(axes.T, pilots.sizes(axes.T, order), _above_rounding(variances), np.ones(len(axes)))
 
 
 def _contrasts(pilots: Pilots, order: int) -> Rows:
-    """The directions along which models differ most, compared to the change by one record."""
+    """Take the directions in which models differ most, compared to the change by one record."""
     change = pilots.prior.change.copy()
     change[np.diag_indices(len(change))] += _LEAST_CHANGE**2 * np.diag(change).max()
     root = linalg.cholesky(change, lower=True)
@@ -342,24 +332,29 @@ def _above_rounding(variances: Matrix) -> Matrix:
 
 
 def _square(rows: Matrix, pilots: Pilots, order: int) -> Rows:
-    """All rows, weighted as in `skdp.codes.learning`."""
+    """Release all rows, with the weights of least expected error.
+
+    Noise of the norm ``sum_j (a_j / w_j)^p`` to the power 1/p in each row makes a squared error
+    proportional to ``(sum_j (a_j / w_j)^p)^(2/p) sum_j w_j^2``, least where ``w_j^(p + 2)`` is
+    proportional to ``a_j^p``.
+    """
     sizes = pilots.sizes(rows, order)
     weights = sizes ** (order / (order + 2))
     return Rows(rows / weights[:, None], sizes / weights, np.empty(0), None)
 
 
 def _diagonal(pilots: Pilots, order: int) -> Rows:
-    """The values themselves."""
+    """Take the values themselves."""
     return _square(pilots.units.scale[:, None] * pilots.units.back.T, pilots, order)
 
 
 def _metric_axes(pilots: Pilots, order: int) -> Rows:
-    """The axes of the metric."""
+    """Take the axes of the metric."""
     return _square(np.eye(len(pilots.prior.change)), pilots, order)
 
 
 def _predictive(pilots: Pilots, order: int) -> Rows:
-    """The axes of the change by one record."""
+    """Take the axes of the change by one record."""
     return _square(np.linalg.eigh(pilots.prior.change)[1].T, pilots, order)
 
 

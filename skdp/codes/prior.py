@@ -1,4 +1,4 @@
-"""What pilot pairs say of the value before private data are seen: its mean and covariance.
+"""The prior of the value, from pilot pairs: its mean and covariance before private data are seen.
 
 The values f(D) of pilot datasets have a mean and a covariance S, and the differences v of pairs a
 second moment A. The private records may be unlike the oracle's. If a share rho of n records is

@@ -59,7 +59,7 @@ class _Pilots(NamedTuple):
     shift: float
 
     def code(self, kind: str, spread: Matrix, encoder: Any, **parts: Any) -> PublicCode:
-        """A code of these pilots; `spread` are the prior variances of values in output units."""
+        """Make a code of these pilots; `spread` are the prior variances in output units."""
         return PublicCode(
             kind=kind,
             n_pilot_pairs=len(self.values),
@@ -71,7 +71,7 @@ class _Pilots(NamedTuple):
         )
 
     def blocks(self) -> Iterator[tuple[slice, Matrix]]:
-        """All rows in output units, some columns at a time."""
+        """Yield all rows in output units, some columns at a time."""
         yield from _blocks(self.values, self.center, self.changes, self.scale)
 
 
@@ -92,7 +92,7 @@ def learn_in_span(
     n_samples: int,
     shift: float,
 ) -> PublicCode | None:
-    """Learn a code as `skdp.codes.encoder.learn_code` does; of the metric the diagonal is used."""
+    """Learn a code as `skdp.codes.encoder.learn_code` does, from the diagonal of the metric."""
     if metric is not None and metric.ndim == 2:
         metric = np.diag(metric)
     sizes = np.zeros(values.shape[1])
@@ -126,7 +126,7 @@ def _blocks(
 
 
 def _share_in_span(products: Matrix) -> float:
-    """How much of the squared length of a row lies in the span of the others."""
+    """Return which share of the squared length of a row lies in the span of the others."""
     lengths = np.diag(products)
     if not lengths.any():
         return 0.0
@@ -136,7 +136,7 @@ def _share_in_span(products: Matrix) -> float:
 
 
 def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
-    """The axes of what is in the span, each with a weight."""
+    """Learn a code of the axes in the span, each with a weight, and the deviation of its noise."""
     products, reach = pilots.products, pilots.reach
     m, d = pilots.values.shape
     # Differences of pairs of values: these do not depend on the mean, nor on each other.
@@ -148,7 +148,7 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     if not len(whole.variances):
         return None
 
-    # What lies outside of the span: a diagonal.
+    # The part of the covariance outside of the span is a diagonal.
     outside, spread = np.empty(d), np.empty(d)
     encoder = np.empty((len(whole.variances), d), dtype=np.float32)
     for columns, block in pilots.blocks():
@@ -159,10 +159,7 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
         encoder[:, columns] = whole.combinations @ block
 
     def weights_of(axes: _Axes, changes: Matrix, ratio: float) -> Matrix:
-        sizes = np.mean(np.abs(changes) ** noise.order, axis=0) ** (1 / noise.order)
-        sizes = np.maximum(sizes, _LEAST_CHANGE * sizes.max())
-        importance, budget = np.ones(len(sizes)), noise.budget(ratio)
-        return fill(noise.order, importance, axes.variances, sizes, budget, noise.most)
+        return _weights(noise, axes.variances, _sizes(changes, noise.order), ratio)
 
     parts = []
     for fold, rest in folds(m, _N_FOLDS):
@@ -212,7 +209,7 @@ def _within_single(*factors: Matrix) -> bool:
 
 
 def _columns(d: int, n_rows: int) -> Iterator[slice]:
-    """Some columns at a time."""
+    """Yield some columns at a time."""
     width = max(1, BLOCK // max(n_rows, 1))
     return (slice(start, start + width) for start in range(0, d, width))
 
@@ -220,7 +217,7 @@ def _columns(d: int, n_rows: int) -> Iterator[slice]:
 def _axes_in_span(
     products: Matrix, rows: NDArray[np.intp], shares: tuple[float, float], reach: float, most: int
 ) -> _Axes:
-    """The leading axes of the part of S that lies in the span of some pilots."""
+    """Find the leading axes of the part of S that lies in the span of some pilots."""
     m, n = len(products) // 2, len(rows)
     factor = np.zeros((2 * n, 2 * m))
     factor[:n, rows] = np.sqrt(shares[0] * (1 + 1 / n) / (n - 1)) * (np.eye(n) - 1 / n)
@@ -233,14 +230,27 @@ def _axes_in_span(
 
 
 def _moments(block: Matrix, reach: float) -> tuple[Matrix, Matrix]:
-    """The prior variance of each value: of the values themselves, and for records unlike them."""
+    """Return the variance of each value, and what records that are unlike add to it."""
     m = len(block) // 2
     of_value = (1 + 1 / m) / (m - 1) * np.sum((block[:m] - block[:m].mean(axis=0)) ** 2, axis=0)
     return of_value, reach**2 / 2 * np.mean(block[m:] ** 2, axis=0)
 
 
+def _sizes(changes: Matrix, order: int) -> Matrix:
+    """Return the size of each column, by the norm."""
+    sizes: Matrix = np.mean(np.abs(changes) ** order, axis=0) ** (1 / order)
+    return sizes
+
+
+def _weights(noise: Noise, variances: Matrix, sizes: Matrix, ratio: float) -> Matrix:
+    """Weigh directions that matter alike, none of which is believed to hardly change."""
+    sizes = np.maximum(sizes, _LEAST_CHANGE * sizes.max())
+    budget = noise.budget(ratio)
+    return fill(noise.order, np.ones_like(variances), variances, sizes, budget, noise.most)
+
+
 def _by_value(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
-    """Each value by itself."""
+    """Learn a code of the values themselves, and the deviation of its noise."""
     order, n_pilots = noise.order, len(pilots.values)
     split = folds(n_pilots, _N_FOLDS)
     halves = [np.r_[rest, n_pilots + rest] for _, rest in split]
@@ -249,22 +259,17 @@ def _by_value(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
         for each, rows in zip(found, [block, *(block[half] for half in halves)], strict=True):
             each[0, columns] = np.sum(_moments(rows, pilots.reach), axis=0)
             each[0, columns] += pilots.unseen[columns]
-            changes = np.abs(rows[len(rows) // 2 :]) ** order
-            each[1, columns] = np.mean(changes, axis=0) ** (1 / order)
+            each[1, columns] = _sizes(rows[len(rows) // 2 :], order)
     if not found[:, 1].any(axis=1).all():
         return None  # most pairs do not change anything
-    found[:, 1] = np.maximum(found[:, 1], _LEAST_CHANGE * found[:, 1].max(axis=1, keepdims=True))
     parts = [
         (pilots.changes[fold], *each) for (fold, _), each in zip(split, found[1:], strict=True)
     ]
 
-    def weights_of(spread: Matrix, sizes: Matrix, ratio: float) -> Matrix:
-        return fill(order, np.ones_like(spread), spread, sizes, noise.budget(ratio), noise.most)
-
     def deviation_of(ratio: float) -> float:
         norms = []
         for changes, spread, sizes in parts:
-            encoder = pilots.scale * weights_of(spread, sizes, ratio)
+            encoder = pilots.scale * _weights(noise, spread, sizes, ratio)
             norms += [np.linalg.norm(row * encoder, ord=order) for row in changes]
         return noise.of(np.array(norms))
 
@@ -272,7 +277,7 @@ def _by_value(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     if ratio == 0:
         return None
     spread, sizes = found[0]
-    weights = weights_of(spread, sizes, ratio)
+    weights = _weights(noise, spread, sizes, ratio)
     kept = np.flatnonzero(weights)
     removable = (spread[kept] * weights[kept]) ** 2 / spread.sum()
     code = pilots.code("diagonal", spread, weights * pilots.scale, removable=removable)

@@ -1,4 +1,4 @@
-"""How much of a budget of sensitivity each direction of a code gets: reverse water-filling.
+"""Divide a budget of sensitivity among the directions of a code: reverse water-filling.
 
 A direction with prior variance v, released with weight u and noise of variance 1, keeps the
 variance ``v / (v u^2 + 1)``, which counts with a factor g in the squared error of the output. On a
@@ -140,7 +140,7 @@ def _alone(errors: Matrix, costs: Matrix, budget: float) -> Matrix:
 
 
 def _price(prices: Matrix, costs: Matrix, budget: float) -> float:
-    """The price at which the inner minima spend the budget, or the highest that all of them pay."""
+    """Find the price at which the inner minima spend the budget, or the highest that all pay."""
 
     @functools.cache  # both ends of the bracket are asked for again
     def excess(log_price: float) -> float:

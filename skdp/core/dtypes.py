@@ -127,7 +127,7 @@ def common(ours: DType, theirs: DType) -> DType:
     if declared and not (is_number(ours) or is_number(theirs)):
         return theirs
     if is_object(ours) and is_number(theirs):
-        return theirs
+        return double(theirs) if is_integer(theirs) else theirs
     return double(ours) if is_integer(ours) and is_float(theirs) else ours
 
 

@@ -1,10 +1,10 @@
-"""Geometry: by which norm a difference is measured, and in which public coordinates."""
+"""Geometry: by which norm a difference is measured, of the values or of their public code."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -63,21 +63,21 @@ _NORMS: dict[float, tuple[str, Callable[..., float], Callable[..., NDArray[np.fl
     2: ("l2", _l2, _many_l2),
     math.inf: ("sup", _sup, _many_sup),
 }
-# What the digest of a code stands for: no subclass may compute it in another way.
+# The digest of a code stands for these, so no subclass may compute them in another way.
 _DIGESTED = ("forward", "digest")
 _ORDERS = {name: order for order, (name, *_) in _NORMS.items()}
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """How the difference of two values is measured: the norm, and the public coordinates.
+    """How the difference of two values is measured: the norm, and the public code if there is one.
 
     A mechanism has a geometry, and is private on every pair whose values are at most the
     sensitivity apart in it. An estimate of a sensitivity stores the one in which it was measured.
 
-    With T the basis, ``T f(D)`` and ``T f(D')`` are computed each on its own, as a release does,
-    and then differenced. In doubles that differs from ``T (f(D) - f(D'))`` by rounding errors that
-    grow with f and not with the difference. So what is measured is the computed function that is
+    With a code T, ``T f(D)`` and ``T f(D')`` are computed each on its own, as a release does, and
+    then differenced. In doubles that differs from ``T (f(D) - f(D'))`` by rounding errors that grow
+    with f and not with the difference. So what is measured is the computed function that is
     released, rounding included.
 
     For a norm of your own, write a subclass that overrides `distance` and `key`.
@@ -86,27 +86,27 @@ class Geometry:
     ----------
     order : {1, 2, inf}, default=1
         The norm: sum of absolute values, Euclidean length or largest absolute value.
-    basis : PublicCode, default=PublicCode()
-        The coordinates; those of the value itself by default. They may be fewer than the values.
+    code : PublicCode or None, default=None
+        The code whose numbers are compared; None for the values as they are.
 
     Raises
     ------
     ValueError
         If the order is another one.
     TypeError
-        If the basis is none.
+        If the code is neither.
 
     Examples
     --------
-    >>> from skdp import Geometry, PublicCode
+    >>> from skdp import Geometry
     >>> Geometry(1).distance([3.0, 4.0], [0.0, 0.0])
     7.0
-    >>> Geometry(2, PublicCode("given", encoder=[1.0, 2.0])).distance([3.0, 2.0], [0.0, 0.0])
+    >>> Geometry(2).distance([3.0, 4.0], [0.0, 0.0])
     5.0
     """
 
     order: float = 1
-    basis: PublicCode = field(default_factory=PublicCode)
+    code: PublicCode | None = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -121,25 +121,26 @@ class Geometry:
             raise ValueError(
                 f"The 'order' parameter of Geometry must be 1, 2 or inf. Got {shown(self.order)}."
             )
-        if not isinstance(self.basis, PublicCode):
+        if self.code is None:
+            return
+        if not isinstance(self.code, PublicCode):
             raise TypeError(
-                "The 'basis' parameter of Geometry must be a PublicCode. Got an object of type "
-                f"{type(self.basis).__name__}. Write PublicCode('given', encoder=...)."
+                "The 'code' parameter of Geometry must be a PublicCode or None. Got an object of "
+                f"type {type(self.code).__name__}."
             )
         for name in _DIGESTED:
-            if getattr(type(self.basis), name) is not getattr(PublicCode, name):
+            if getattr(type(self.code), name) is not getattr(PublicCode, name):
                 raise TypeError(
-                    f"{type(self.basis).__name__} must not override {name!r}: its sensitivities "
+                    f"{type(self.code).__name__} must not override {name!r}: its sensitivities "
                     "would be taken for those of PublicCode. Write a subclass of Geometry that "
                     "overrides 'distance' and 'key'."
                 )
 
     @property
     def key(self) -> str:
-        """What tells geometries apart, such as "l1", "l2" or "sup"; it names the coordinates."""
-        name, digest = _NORMS[self.order][0], self.basis.digest
-        kind = "code" if self.basis.has_prior else "basis"
-        return f"{name} in {kind} {digest}" if digest else name
+        """Name of the norm, "l1", "l2" or "sup", with the digest of the code if there is one."""
+        name = _NORMS[self.order][0]
+        return name if self.code is None else f"{name} in code {self.code.digest}"
 
     def distance(self, value: ArrayLike, other: ArrayLike) -> float:
         """Measure how far two values are apart, as computed in a release.
@@ -152,10 +153,12 @@ class Geometry:
         Returns
         -------
         float
-            The norm of the difference of their coordinates.
+            The norm of their difference, or of that of their codes.
         """
         _, norm, _ = _NORMS[self.order]
-        return norm(self.basis.forward(value) - self.basis.forward(other))
+        if self.code is not None:
+            return norm(self.code.forward(value) - self.code.forward(other))
+        return norm(np.ravel(np.subtract(value, other, dtype=np.float64)))
 
     def distances(
         self, values: NDArray[np.float64], others: NDArray[np.float64]
@@ -172,27 +175,10 @@ class Geometry:
         ndarray of shape (n_pairs,)
             The `distance` of each, up to rounding.
         """
-        if type(self) is not Geometry or self.basis.digest:
+        if type(self) is not Geometry or self.code is not None:
             return np.array([self.distance(*pair) for pair in zip(values, others, strict=True)])
         _, _, norms = _NORMS[self.order]
         return norms((values - others).reshape(len(values), -1))
-
-    def reach(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Measure how far errors can move values: in a code they may cancel, and here do not.
-
-        Parameters
-        ----------
-        errors : ndarray of shape (n_pairs, ...)
-            The largest error of each number.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-            At least the `distance` that they make, in a code; else that of errors of one sign.
-        """
-        if type(self) is not Geometry or not self.basis.has_prior:
-            return self.distances(errors, np.zeros_like(errors))
-        return np.array([self.basis.reach(each) for each in errors])
 
     def bounds(self, other: Geometry) -> bool:
         """Return whether a sensitivity in this geometry is also one in another.
@@ -205,12 +191,16 @@ class Geometry:
         Returns
         -------
         bool
-            In the same basis the L1 norm is at least the L2 norm, and that at least the largest
+            With the same code the L1 norm is at least the L2 norm, and that at least the largest
             absolute value. A norm of your own bounds itself only.
         """
         if type(self) is not Geometry or type(other) is not Geometry:
             return type(self) is type(other) and self.key == other.key
-        return self.order <= other.order and self.basis.digest == other.basis.digest
+        return self.order <= other.order and self._digest == other._digest
+
+    @property
+    def _digest(self) -> str:
+        return "" if self.code is None else self.code.digest
 
     def to_dict(self) -> dict[str, Any]:
         """Return the geometry as plain values, ready for JSON.
@@ -218,7 +208,7 @@ class Geometry:
         Returns
         -------
         dict
-            The name of the norm, and the basis or code.
+            The name of the norm, and the code or None.
 
         Raises
         ------
@@ -229,7 +219,8 @@ class Geometry:
             raise TypeError(
                 f"{type(self).__name__} has a norm of its own, which JSON cannot hold. Pickle it."
             )
-        return {"norm": _NORMS[self.order][0], "basis": self.basis.to_dict()}
+        code = None if self.code is None else self.code.to_dict()
+        return {"norm": _NORMS[self.order][0], "code": code}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Geometry:
@@ -245,28 +236,20 @@ class Geometry:
         Geometry
             Equal to the one that was stored, bit for bit.
         """
-        return Geometry(_ORDERS[values["norm"]], PublicCode.from_dict(values["basis"]))
+        code = values["code"]
+        return Geometry(_ORDERS[values["norm"]], code and PublicCode.from_dict(code))
 
 
 class Measures(Protocol):
-    """What a sensitivity asks of a mechanism: the norm and the basis in which it measures."""
-
-    @property
-    def basis(self) -> Any: ...
-
-    @property
-    def order(self) -> int: ...
+    """What a sensitivity asks of a mechanism: how it measures, and whether it takes a code."""
 
     @property
     def geometry(self) -> Geometry: ...
 
     @property
-    def learns_basis(self) -> bool: ...
-
-    @property
     def learns_code(self) -> bool: ...
 
-    def with_geometry(self, geometry: Geometry) -> Self: ...
+    def with_code(self, code: PublicCode | None) -> Self: ...
 
 
 MechanismType = TypeVar("MechanismType", bound=Measures)

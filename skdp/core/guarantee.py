@@ -64,9 +64,9 @@ class PrivacyGuarantee:
         Whether the noise came from a seeded generator. Whoever knows the seed can then subtract
         the noise, and with a second release from that seed the promise holds against no one: the
         difference of the releases is that of the exact values.
-    basis : str or None, default=None
-        The public coordinates in which the noise was added, and from how many pilot pairs they
-        were learned; None for the coordinates of the value itself.
+    code : str or None, default=None
+        The public code in which the noise was added, and from how many public fits it was learned;
+        None where the noise was added to the value as it is.
     assumed : str or None, default=None
         The assumptions that nobody checked: a sensitivity that the caller asserts, or those of its
         proof. None when it was sampled.
@@ -101,7 +101,7 @@ class PrivacyGuarantee:
     n_samples: int | None = None
     oracle: str | None = None
     seeded: bool = False
-    basis: str | None = None
+    code: str | None = None
     assumed: str | None = None
     alone: bool = field(default=False, compare=False)
 
@@ -154,9 +154,8 @@ class PrivacyGuarantee:
             parts.append(self.assumed)
         elif not self.gamma:
             parts.append(f"sensitivity {ASSERTED}")
-        if self.basis is not None:
-            the = "" if self.basis[:1].isdigit() else "the "  # 4 of 31 directions, ...
-            parts.append(f"noise in {the}{self.basis}")
+        if self.code is not None:
+            parts.append(f"noise in {self.code}")
         if self.seeded:
             parts.append(
                 "noise from a seeded generator: whoever knows the seed can undo it, and once a "

@@ -1,4 +1,4 @@
-"""How the output depends on the released values."""
+"""Metrics: how much the output depends on the released values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class LocalMetric:
     """A metric of the output that holds for small changes of the values only.
 
     The squared change of the output is about ``v' matrix v`` for a small change v; a vector is a
-    diagonal. Whoever learns a basis from it should not believe that a direction hardly matters. A
+    diagonal. A code learned from it should not rely on a direction that hardly matters. A
     metric that holds for changes of any size is a plain array.
     """
 

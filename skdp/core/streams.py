@@ -17,7 +17,7 @@ Key = tuple[int, ...]
 # and no two rows share a key, so pilots, calibrating pairs and the public fit are independent.
 #
 #   (i,)                   pair i, which calibrates
-#   (i, 2)                 pilot pair i, from which a basis is learned
+#   (i, 2)                 pilot pair i, from which a code is learned
 #   (b, 3)                 block b of pairs of two records, which calibrate
 #   (0, 1, a)              public dataset a < 2^31, such as that of the public fit
 #   (0, 1, 2^31)           the public dataset on which the output is examined

@@ -176,7 +176,7 @@ class Target(Keyed, ABC):
         """
 
     def output_metric(self, *records: Container) -> OutputMetric | None:
-        """Measure how much the output depends on each number, for learning a basis.
+        """Measure how much the output depends on each number, for learning a code.
 
         Parameters
         ----------

@@ -104,7 +104,8 @@ class SensitivityDisplay(DrawsOnAxes):
             norms=np.sort(estimate.norms),
             value=estimate.value,
             gamma=estimate.gamma,
-            norm=_NORMS[estimate.geometry.order] + _coordinates(estimate.geometry.basis),
+            norm=_NORMS[estimate.geometry.order]
+            + (" in the public code" if estimate.geometry.code else ""),
             known=known,
         )
 
@@ -142,10 +143,3 @@ class SensitivityDisplay(DrawsOnAxes):
         ax.set_ylabel("share of pairs that exceed it")
         ax.legend(loc="upper right")
         return self
-
-
-def _coordinates(basis: Any) -> str:
-    """Say in which coordinates; those of the values need no word."""
-    if not basis.digest:
-        return ""
-    return f" in the public {'code' if basis.has_prior else 'basis'}"

@@ -156,7 +156,8 @@ class KnownTarget(Target):
         shape = self.statistic.shape
         knowing.statistic = copy.copy(self.statistic)
         knowing.statistic.errors = errors.reshape(shape)
-        usual = mechanism.geometry.basis.mean
+        code = mechanism.geometry.code
+        usual = None if code is None else code.mean
         knowing.statistic.usual = None if usual is None else usual.reshape(shape)
         return knowing
 

@@ -52,7 +52,7 @@ class AdditiveTarget(Target):
     ...     return np.eye(4)[(4 * X[:, 0]).astype(int).clip(0, 3)]
     >>> X = np.random.default_rng(0).uniform(size=(1000, 1))
     >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), n_pairs=50_000, random_state=0)
-    >>> counts = LaplaceMechanism(1.0, basis="identity")
+    >>> counts = LaplaceMechanism(1.0, code=None)
     >>> released = release(AdditiveTarget(histogram), X, mechanism=counts, sensitivity=sampler)
     >>> round(released.sensitivity.value, 6), released.value.shape
     (0.002, (4,))

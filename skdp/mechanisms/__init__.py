@@ -1,1 +1,1 @@
-"""Which noise: mechanisms that are private on every pair whose norm they were calibrated to."""
+"""Mechanisms: noise that is private on every pair whose norm it was calibrated to."""

@@ -1,4 +1,4 @@
-"""What every mechanism offers: a geometry, a release and a guarantee."""
+"""The base class of mechanisms: a geometry, a release and a guarantee."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.core.types import Released
 
-BasisParameter = str | PublicCode | NDArray[np.float64] | None
+CodeParameter = PublicCode | str | None
 
 
 class ByteSource(Protocol):
@@ -34,12 +34,6 @@ class Mechanism(BaseEstimator, ABC):
     [1]_. A subclass sets `geometry` and writes `release` and `guarantee`; nothing else is needed
     for a new mechanism. All that it may ask of `rng` is ``rng.bytes(length)``, since the operating
     system gives nothing else.
-
-    One that adds noise in a basis has a parameter `basis` too, overrides `with_geometry`, and sets
-    `order`, the 1 or 2 of its norm. Where the parameter is "auto", "diagonal" or "predictive", the
-    basis is learned for it. One that takes a public code in the place of a basis says so by
-    `learns_code`, and has ``unit_deviation(n_values)`` and `shift`. Where its noise depends on how
-    many numbers get it, `most_values` says up to how many, and codes of several sizes are compared.
 
     References
     ----------
@@ -70,11 +64,8 @@ class Mechanism(BaseEstimator, ABC):
     (True, 3.0)
     """
 
-    basis: BasisParameter = None
-    """Which basis it asks for; None where it has no such parameter."""
-
-    order: ClassVar[int]
-    """The 1 or 2 of its norm, where it has a basis."""
+    chooses: ClassVar[bool] = False
+    """Whether a release is the position of one score, instead of the value with noise."""
 
     most_values: ClassVar[int | None] = None
     """How many numbers can get noise together, where there is a limit."""
@@ -82,7 +73,7 @@ class Mechanism(BaseEstimator, ABC):
     @property
     @abstractmethod
     def geometry(self) -> Geometry:
-        """By which norm, and in which basis, a sensitivity is measured that belongs here."""
+        """The norm, and the code, in which a sensitivity for this mechanism is measured."""
 
     @abstractmethod
     def release(self, value: NDArray[np.float64], sensitivity: float, rng: ByteSource) -> Released:
@@ -158,23 +149,13 @@ class Mechanism(BaseEstimator, ABC):
         return None
 
     @property
-    def chooses(self) -> bool:
-        """Whether a release is the position of one score, instead of the value with noise."""
-        return False
-
-    @property
     def alternatives(self) -> tuple[Mechanism, ...]:
         """Mechanisms of the same promise, of which a plan takes the best for a known bound."""
         return (self,)
 
     @property
-    def learns_basis(self) -> bool:
-        """Whether `basis` names a kind that is learned from pilot pairs."""
-        return isinstance(self.basis, str) and self.basis != "identity"
-
-    @property
     def learns_code(self) -> bool:
-        """Whether a public code is to be learned instead of a basis."""
+        """Whether a public code is to be learned for it from public fits."""
         return False
 
     def standard_errors(
@@ -194,7 +175,7 @@ class Mechanism(BaseEstimator, ABC):
         ndarray of the shape, or None
             In the units of the value: of the noise, or where a code is decoded, of what noise and
             prior leave open if the data are like the oracle's. None where they are not known, as
-            by default, and for more than 2,000 numbers in a learned basis.
+            by default.
         """
         return None
 
@@ -235,17 +216,18 @@ class Mechanism(BaseEstimator, ABC):
         """
         return 1.0
 
-    def with_geometry(self, geometry: Geometry) -> Self:
-        """Return a copy that adds its noise in the coordinates of a geometry, where there are any.
+    def with_code(self, code: PublicCode | None) -> Self:
+        """Return a copy that adds its noise in a public code, if it can.
 
         Parameters
         ----------
-        geometry : Geometry
-            Such as that of an estimate. The norm stays that of the mechanism.
+        code : PublicCode or None
+            Such as that of an estimate; None for noise on the values as they are.
 
         Returns
         -------
         Mechanism
-            With the basis or code in place of the parameter `basis`, if there is one.
+            With this parameter `code`; a mechanism without that parameter, as by default, returns
+            itself.
         """
         return self

@@ -112,7 +112,7 @@ def excess_digits(
 
 
 def _share_accepted(size: int) -> float:
-    """The ratio of the integrals of exp(-norm(z)) and exp(-sum(abs(z)) / sqrt(size))."""
+    """Return the ratio of the integrals of exp(-norm(z)) and exp(-sum(abs(z)) / sqrt(size))."""
     sphere = 2 * math.pi ** (size / 2) / math.gamma(size / 2)
     return sphere * math.gamma(size) / (2 * math.sqrt(size)) ** size
 

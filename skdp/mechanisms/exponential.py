@@ -75,6 +75,7 @@ class ExponentialMechanism(Mechanism):
     """
 
     geometry: ClassVar[Geometry] = Geometry(math.inf)
+    chooses: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -84,11 +85,6 @@ class ExponentialMechanism(Mechanism):
     ):
         self.epsilon = epsilon
         self.method = method
-
-    @property
-    def chooses(self) -> bool:
-        """Whether a release is the position of one score: it is."""
-        return True
 
     def release(self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None) -> int:
         """Choose a response.

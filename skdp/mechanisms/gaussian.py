@@ -14,7 +14,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 from skdp.core.checks import check_rules, is_real, shown
 from skdp.core.guarantee import NoiseLaw
 from skdp.mechanisms.additive import AdditiveMechanism
-from skdp.mechanisms.base import BasisParameter, ByteSource
+from skdp.mechanisms.base import ByteSource, CodeParameter
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian
 from skdp.mechanisms.noise import Lattice
 
@@ -139,7 +139,7 @@ def _smallest(enough: Callable[[float], bool], start: float) -> float:
 
 
 class GaussianMechanism(AdditiveMechanism):
-    """Noise of the Gaussian law, calibrated to the L2 norm in public coordinates.
+    """Noise of the Gaussian law, calibrated to the L2 norm.
 
     The standard deviation is calibrated exactly, for every epsilon [1]_. The noise is discrete
     Gaussian on a power-of-two lattice and drawn exactly [2]_; what the
@@ -155,14 +155,10 @@ class GaussianMechanism(AdditiveMechanism):
     delta : float in [1e-300, 1)
         Probability mass on which the bound may fail. Much less than one over the number of
         records is usual.
-    basis : {"auto", "identity", "diagonal", "predictive"} or array-like of shape (d, d), \
-            default="auto"
-        In which coordinates the difference is measured and the noise is added, as in
-        LaplaceMechanism.
+    code : None, "auto", "learned" or PublicCode, default="auto"
+        What gets the noise, as in LaplaceMechanism.
     shift : float in [0, 1], default=0.2
         Which share of the private records may be unlike the oracle's, as in LaplaceMechanism.
-    decode : bool, default=True
-        Whether "auto" learns a public code, as in LaplaceMechanism.
 
     References
     ----------
@@ -184,14 +180,9 @@ class GaussianMechanism(AdditiveMechanism):
     order: ClassVar[int] = 2
 
     def __init__(
-        self,
-        epsilon: float,
-        delta: float,
-        basis: BasisParameter = "auto",
-        shift: float = 0.2,
-        decode: bool = True,
+        self, epsilon: float, delta: float, code: CodeParameter = "auto", shift: float = 0.2
     ):
-        super().__init__(epsilon, basis, shift, decode)
+        super().__init__(epsilon, code, shift)
         self.delta = delta
 
     def unit_deviation(self, n_values: int) -> float:

@@ -15,7 +15,7 @@ from skdp.mechanisms.discrete import MAX_SCALE, discrete_l2_laplace
 from skdp.mechanisms.noise import Lattice, lattice_scale
 
 MOST_VALUES = 16
-"""Of 16 numbers one candidate in sixty is accepted, and each number more takes a third of those."""
+"""Largest number of values, of which one candidate in sixty is accepted."""
 
 
 def l2_laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[Lattice, int]:
@@ -28,9 +28,9 @@ def l2_laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple
     if n_values > MOST_VALUES:
         raise ValueError(
             f"L2LaplaceMechanism adds noise to at most {MOST_VALUES} numbers together, as exact "
-            f"draws of more take too long, and got {n_values}: let it learn a code of fewer (as by "
-            "default, from a SensitivitySampler or the 'prior' of a KnownSensitivity), or use "
-            "GaussianMechanism, or LaplaceMechanism with an L1 bound."
+            f"draws of more take too long, and got {n_values}: let it learn a code of fewer "
+            "(code='learned', from a SensitivitySampler or the 'prior' of a KnownSensitivity), or "
+            "use GaussianMechanism, or LaplaceMechanism with an L1 bound."
         )
     epsilon = float(epsilon)  # numpy's numbers overflow, or are no rationals
     charge = math.isqrt(n_values - 1) + 1  # sqrt(n_values), rounded up
@@ -60,14 +60,11 @@ class L2LaplaceMechanism(AdditiveMechanism):
     ----------
     epsilon : float in (0, inf]
         Bound on the privacy loss. ``inf`` adds no noise.
-    basis : {"auto", "identity", "diagonal", "predictive"} or array-like of shape (d, d), \
-            default="auto"
-        In which coordinates the difference is measured and the noise is added, as in
-        LaplaceMechanism. A code is of at most 16 numbers, a basis of as many as there are values.
+    code : None, "auto", "learned" or PublicCode, default="auto"
+        What gets the noise, as in LaplaceMechanism. A learned one is of at
+        most 16 numbers.
     shift : float in [0, 1], default=0.2
         Which share of the private records may be unlike the oracle's, as in LaplaceMechanism.
-    decode : bool, default=True
-        Whether "auto" learns a public code, as in LaplaceMechanism.
 
     See Also
     --------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from skdp.core.checks import shown
 from skdp.core.guarantee import NoiseLaw
 from skdp.mechanisms.additive import AdditiveMechanism
-from skdp.mechanisms.base import BasisParameter, ByteSource, Mechanism
+from skdp.mechanisms.base import ByteSource, CodeParameter, Mechanism
 from skdp.mechanisms.discrete import discrete_laplace
 from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.noise import Lattice, lattice_scale
@@ -36,7 +36,7 @@ def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[La
 
 
 class LaplaceMechanism(AdditiveMechanism):
-    """Noise of the Laplace law, calibrated to the L1 norm in public coordinates.
+    """Noise of the Laplace law, calibrated to the L1 norm.
 
     For a difference of L1 norm at most Delta, the value plus independent noise of scale
     b = Delta / epsilon on each coordinate is epsilon-differentially private on that pair, because
@@ -51,23 +51,19 @@ class LaplaceMechanism(AdditiveMechanism):
     ----------
     epsilon : float in (0, inf]
         Bound on the privacy loss. ``inf`` adds no noise.
-    basis : {"auto", "identity", "diagonal", "predictive"} or array-like of shape (d, d), \
-            default="auto"
-        In which coordinates the difference is measured and the noise is added. "auto" learns a
-        public code from pilot pairs of the sampler: the few directions that are worth their noise,
-        and a decoder that fills in the rest from what public fits have in common. It is learned for
-        this epsilon. The others are bases of as many coordinates as values, without a decoder. A
-        matrix T must be invertible and must not depend on private data. "diagonal" gives each value
-        its own scale, "predictive" puts the noise where the output of the model does not change;
-        both are learned. With a sensitivity known on paper and without a `prior` there are no pilot
-        pairs, and "auto" takes the coordinates that it was proved in, as a rule those of the value.
+    code : None, "auto", "learned" or PublicCode, default="auto"
+        What gets the noise. None is the published method: every number of the value as it is.
+        "learned" learns a public code from public fits, for this epsilon: the few directions that
+        are worth their noise, and a decoder that fills in the rest from what public fits have in
+        common. So the released value is drawn towards the mean of public fits. "auto" is "learned"
+        for an estimator; in :func:`skdp.release` it is None with a SensitivitySampler, so that a
+        statistic is not drawn towards a prior unasked. In both it takes the code of an estimate
+        that was sampled in one, and learns one from the `prior` of a KnownSensitivity. A
+        PublicCode is one that was learned before, such as ``plan.mechanism.code``; it must not
+        depend on private data.
     shift : float in [0, 1], default=0.2
-        Which share of the private records may be unlike the oracle's. The decoder trusts public
-        fits the less, the larger it is. Of the promise nothing depends on it. A code is learned
-        with it; a basis has no use for it.
-    decode : bool, default=True
-        Whether "auto" learns a code. False takes the basis with the least expected error of the
-        output: noise on every number, and nothing filled in.
+        Which share of the private records may be unlike the oracle's, for a code that is learned.
+        The decoder trusts public fits the less, the larger it is. It does not affect the guarantee.
     norm : {"l1", "auto"}, default="l1"
         "auto" lets a plan with a sensitivity known on paper take L2LaplaceMechanism instead, which
         has the same promise, where its expected error is smaller: it needs a bound on the L2 norm,
@@ -113,12 +109,11 @@ class LaplaceMechanism(AdditiveMechanism):
     def __init__(
         self,
         epsilon: float,
-        basis: BasisParameter = "auto",
+        code: CodeParameter = "auto",
         shift: float = 0.2,
-        decode: bool = True,
         norm: str = "l1",
     ):
-        super().__init__(epsilon, basis, shift, decode)
+        super().__init__(epsilon, code, shift)
         self.norm = norm
 
     @property

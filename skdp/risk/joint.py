@@ -25,7 +25,7 @@ from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
-from skdp.sensitivity.base import in_basis_of
+from skdp.sensitivity.base import in_code_of
 
 _ROUNDING = 2.0**-14  # lattice rounding can add this share of the sensitivity to a difference
 
@@ -122,7 +122,7 @@ def _ratio(mechanism: Mechanism, sensitivity: object, distance: float | None) ->
 def _calibrated_to(mechanism: Mechanism, sensitivity: Any, owner: str) -> float:
     """Return the number that the noise is calibrated to, in the norm of the mechanism."""
     if hasattr(sensitivity, "geometry"):
-        geometry = in_basis_of(sensitivity.geometry, mechanism).geometry
+        geometry = in_code_of(sensitivity.geometry, mechanism).geometry
         if not sensitivity.geometry.bounds(geometry):
             raise ValueError(
                 f"The 'sensitivity' parameter of {owner} must be measured in the norm of the "

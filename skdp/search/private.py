@@ -100,7 +100,7 @@ class PrivateSearchCV(PrivateModel):
     standard_errors_ : dict of str to ndarray, ndarray or None
         Those of the numbers that the fit released, as of PrivateEstimator.
     mechanism_ : Mechanism
-        The mechanism of the fit, with the basis that it learned.
+        The mechanism of the fit, with the code that it learned.
     budget_ : BudgetTotal
         The promise of these two and all earlier releases of their budget together.
     cv_results_ : dict

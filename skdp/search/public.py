@@ -37,7 +37,7 @@ def public_search(
         With a SensitivitySampler, whose oracle yields the datasets.
     param_grid : dict of str to sequence, or list of such dicts
         The candidates: any parameters of `estimator`, such as ``"estimator__C"`` or
-        ``"mechanism__basis"``, but not its sampler.
+        ``"mechanism__code"``, but not its sampler.
     n_samples : int
         Number of private records.
     test_oracle : oracle or None, default=None

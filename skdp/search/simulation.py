@@ -83,10 +83,10 @@ class Simulation:
 
     def public_scores(self, plan: ReleasePlan, scoring: Any) -> NDArray[np.float64] | None:
         """Score the prior mean of a code; None without a code."""
-        prior = plan.mechanism.geometry.basis.mean
-        if prior is None or plan.sensitivity.shape is None:
+        code = plan.mechanism.geometry.code
+        if code is None or plan.sensitivity.shape is None:
             return None
-        public = plan.target.restore(prior.reshape(plan.sensitivity.shape))
+        public = plan.target.restore(code.mean.reshape(plan.sensitivity.shape))
         return self.scores([public] * len(self.datasets), scoring)
 
     def exact_models(self, plan: ReleasePlan) -> list[Estimator]:

@@ -84,7 +84,7 @@ class Sensitivity(ABC):
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
     ) -> tuple[Settled, MechanismType]:
-        """Return the sensitivity for the noise, and the mechanism with its basis fixed.
+        """Return the sensitivity for the noise, and the mechanism with its code fixed.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class Sensitivity(ABC):
         schema : Schema
             From `agree`.
         mechanism : Mechanism
-            The noise. Where it asks for a kind of basis, it gets the one of the sensitivity.
+            The noise. Where it is to learn a code, it gets that of the sensitivity.
 
         Returns
         -------
@@ -143,15 +143,9 @@ class Settled(Sensitivity):
         return target
 
 
-def in_basis_of(geometry: Geometry, mechanism: MechanismType) -> MechanismType:
-    """Return the mechanism in the basis of a sensitivity if it asks for one, else in its own."""
-    asked = mechanism.basis if isinstance(mechanism.basis, str) else None
-    if geometry.basis.has_prior:
-        fits = mechanism.learns_code
-    else:
-        learned = mechanism.learns_basis and asked == "auto"
-        fits = learned or asked == geometry.basis.kind
-    return mechanism.with_geometry(geometry if fits else mechanism.geometry)
+def in_code_of(geometry: Geometry, mechanism: MechanismType) -> MechanismType:
+    """Return the mechanism with the code of a sensitivity, if it has none of its own."""
+    return mechanism.with_code(geometry.code) if mechanism.learns_code else mechanism
 
 
 def refuse_zero(value: float) -> None:

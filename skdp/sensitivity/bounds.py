@@ -18,7 +18,7 @@ from skdp.core.identity import key_of
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Estimator, Seed
-from skdp.sensitivity.base import Sensitivity, Settled, in_basis_of, refuse_zero
+from skdp.sensitivity.base import Sensitivity, Settled, in_code_of, refuse_zero
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
     EstimatorRule,
@@ -38,8 +38,8 @@ class KnownSensitivity(Settled):
     value : float in [0, inf)
         The bound on the distance of f(D) and f(D').
     geometry : {"l1", "l2", "sup"} or Geometry
-        The norm, in which the values are measured as they are, or with a public basis. A bound of
-        a larger norm also bounds the smaller ones in the same basis.
+        The norm of the values as they are, or of a public code of them. A bound of a larger norm
+        also bounds the smaller ones with the same code.
     n_samples : int
         Number of records of both datasets.
     gamma : float in [0, 1), default=0.0
@@ -61,10 +61,10 @@ class KnownSensitivity(Settled):
         Shape of the value, from which a plan computes the standard errors. None where it is not
         known.
     prior : oracle, SensitivitySampler or None, default=None
-        Source of plausible records, from which a mechanism with ``basis="auto"`` learns a public
+        Source of plausible records, from which a mechanism with ``code="auto"`` learns a public
         code that makes no difference larger. It must not be derived from the private data; it does
         not affect the guarantee otherwise. A sampler also sets the seed and number of the pilot
-        pairs, otherwise 199. For a bound in the values as they are, without a gamma.
+        pairs, otherwise 199. For a bound without a gamma.
     l2_value : float or None, default=None
         A smaller bound in the L2 norm, for a bound in the L1 norm. None where no other is known.
     key : str, default=""
@@ -169,11 +169,10 @@ class KnownSensitivity(Settled):
                 )
         if self.prior is not None:
             object.__setattr__(self, "prior", as_prior(self.prior))
-            if self.gamma or (geometry.basis.digest and not geometry.basis.has_prior):
+            if self.gamma:
                 raise ValueError(
-                    "The 'prior' parameter of KnownSensitivity is for a bound in the values as "
-                    f"they are, without a gamma. Got {geometry.key!r} and "
-                    f"gamma={shown(self.gamma)}."
+                    "The 'prior' parameter of KnownSensitivity is for a bound without a gamma. "
+                    f"Got gamma={shown(self.gamma)}."
                 )
 
     def in_norm(self, order: float) -> KnownSensitivity:
@@ -193,7 +192,7 @@ class KnownSensitivity(Settled):
             return self
         if order != 2:
             return replace(self, l2_value=None)
-        geometry = Geometry(2, self.geometry.basis)
+        geometry = Geometry(2, self.geometry.code)
         return replace(self, value=self.l2_value, geometry=geometry, l2_value=None)
 
     def options(self, mechanism: Any) -> list[tuple[KnownSensitivity, Any]]:
@@ -203,7 +202,7 @@ class KnownSensitivity(Settled):
         fitting = [
             (known, each)
             for known, each in pairs
-            if known.geometry.bounds(in_basis_of(known.geometry, each).geometry)
+            if known.geometry.bounds(in_code_of(known.geometry, each).geometry)
         ]
         return fitting or pairs[:1]  # which is then refused
 
@@ -225,13 +224,13 @@ class KnownSensitivity(Settled):
         Raises
         ------
         ValueError
-            If the bound is for a smaller norm, another basis or another number of records.
+            If the bound is for a smaller norm, another code or another number of records.
         """
         geometry = as_geometry(geometry, "KnownSensitivity.for_geometry")
         if not self.geometry.bounds(geometry):
             raise ValueError(
                 f"A known sensitivity in the norm {self.geometry.key!r} bounds neither larger "
-                f"norms nor norms in another basis. The mechanism needs {geometry.key!r}."
+                f"norms nor those of another code. The mechanism needs {geometry.key!r}."
             )
         if n_samples != self.n_samples:
             raise ValueError(
@@ -278,7 +277,7 @@ class KnownSensitivity(Settled):
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
     ) -> tuple[KnownSensitivity, MechanismType]:
         self.check_made_for(target)
-        mechanism = in_basis_of(self.geometry, mechanism)
+        mechanism = in_code_of(self.geometry, mechanism)
         refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
         # a release holds no record of an oracle
         return self if self.prior is None else replace(self, prior=None), mechanism

@@ -116,9 +116,8 @@ def _share(n_terms: int) -> float:
 
 def _parts_of(geometry: Geometry) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The mean and the encoder of a code."""
-    code = geometry.basis
-    assert code.mean is not None
-    assert code.encoder is not None
+    code = geometry.code
+    assert code is not None
     return code.mean, code.encoder.astype(np.float64, copy=False)  # as the rounding is bounded
 
 

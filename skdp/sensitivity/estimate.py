@@ -18,7 +18,7 @@ from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.schema import Key, Schema, describe_key
 from skdp.core.target import Target
-from skdp.sensitivity.base import Sensitivity, Settled, in_basis_of, refuse_zero
+from skdp.sensitivity.base import Sensitivity, Settled, in_code_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 
@@ -37,7 +37,7 @@ class SensitivityEstimate(Settled):
     n_samples : int
         Number of records of each dataset of a pair.
     geometry : Geometry
-        The norm and the basis in which differences were measured.
+        The norm, and the code if there is one, in which differences were measured.
     target : str
         Description of the target.
     shape : tuple of int or None
@@ -160,7 +160,7 @@ class SensitivityEstimate(Settled):
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
     ) -> tuple[SensitivityEstimate, MechanismType]:
-        mechanism = in_basis_of(self.geometry, mechanism)
+        mechanism = in_code_of(self.geometry, mechanism)
         self.check_fits(n_samples, schema, mechanism.geometry)
         self.check_made_for(target)
         self.check_usable()

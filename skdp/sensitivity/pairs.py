@@ -157,8 +157,8 @@ def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> Outcomes:
         value, other = source.values(*pair_key(pair))
     except NoValueError as failure:
         return Outcomes.failed(str(failure))
-    basis = geometry.basis
-    if basis.n_pilot_pairs and basis.size not in (None, value.size):  # one that was learned
+    code = geometry.code
+    if code is not None and code.n_pilot_pairs and code.size != value.size:  # one that was learned
         return Outcomes.failed(SHAPE_CHANGED, value.shape)
     norms = np.array([geometry.distance(value, other)], dtype=np.float64)
     rounding = are_rounding(geometry, value[None], other[None], norms)
@@ -181,11 +181,11 @@ def are_rounding(
     """Return whether rounding explains the difference of each pair, as far as a code shows it."""
     explained = within_rounding(values, others)
     found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
-    if not geometry.basis.has_prior:
+    if type(geometry) is not Geometry or geometry.code is None:
         return found
     # a code may leave out all numbers that change, so the norm may be rounding that it lets through
     rounding = np.where(explained, _most_rounding(values, others), 0.0)
-    return np.logical_or(found, norms <= 2 * geometry.reach(rounding))
+    return np.logical_or(found, norms <= 2 * geometry.code.reach(rounding))
 
 
 class RecordPairs:
@@ -243,7 +243,7 @@ def pilot_pair(source: PairSource, pair: int) -> NDArray[np.float64] | None:
     """Return the first value of a pilot pair, raveled, and the whole difference, in two rows.
 
     Return None where the target fails or a number is not finite. A difference that rounding
-    explains is set to zero, since a basis would take the rounding of a constant for a scale.
+    explains is set to zero, since a code would take the rounding of a constant for a scale.
     """
     try:
         value, other = source.values(*pilot_key(pair))
@@ -257,10 +257,9 @@ def pilot_pair(source: PairSource, pair: int) -> NDArray[np.float64] | None:
 def gather_pilots(
     source: PairSource,
     n_pairs: int,
-    least_size: int,
     run: Callable[[Callable[[range], Pilots], range, int], Generator[Pilots]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return values and differences of pilot pairs, none where values are below the least size.
+    """Return values and differences of pilot pairs.
 
     `run` evaluates them in chunks. The first pair that has a value tells how many numbers it holds.
     """
@@ -271,7 +270,7 @@ def gather_pilots(
         (0, np.empty((2, 0))),
     )
     size = first.shape[1]
-    if size < least_size:
+    if not size:
         return np.empty((0, size)), np.empty((0, size))
     rest = range(tried + 1, min(n_pairs, max(1, MAX_PILOT_VALUES // size)))
     kept = np.empty((2, 1 + len(rest), size))  # once: they may fill much of the memory

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import joblib
 import numpy as np
@@ -24,7 +24,7 @@ from skdp.core.streams import pair_key, public_key, public_seed, streams, trial_
 from skdp.core.target import Target, as_target
 from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle, without_response
-from skdp.sensitivity.base import Sensitivity
+from skdp.sensitivity.base import Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -65,7 +65,7 @@ class SamplingPlan:
     oracle : str
         Description of the source of records.
     n_pilot_pairs : int or None, default=None
-        Number of further pairs, from which the mechanism would learn its basis or code. None where
+        Number of further pairs, from which the mechanism would learn its code. None where
         no mechanism was named.
 
     Attributes
@@ -79,7 +79,7 @@ class SamplingPlan:
     Notes
     -----
     Both count two calls a pair. Where two records make a pair, a calibrating pair takes no call.
-    A single number needs no pilot pairs for a basis; very many numbers have fewer of them.
+    Very many numbers have fewer pilot pairs.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class SamplingPlan:
 
     def __str__(self) -> str:
         pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
-        left_out = " The pilot pairs of a mechanism that learns its basis or code are not counted."
+        left_out = " The pilot pairs of a mechanism that learns its code are not counted."
         return (
             f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records "
             f"from {self.oracle}, {self.n_evaluations} evaluations of the target."
@@ -235,7 +235,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         geometry = mechanism.geometry
         estimate = self.sample(target, n_samples, geometry, schema)
         estimate.check_usable()
-        return estimate, mechanism.with_geometry(geometry)
+        return estimate, in_code_of(geometry, mechanism)
 
     def plan(self, n_samples: int, mechanism: Measures | None = None) -> SamplingPlan:
         """Say what would be run, and what it would promise, without running it.
@@ -245,8 +245,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         n_samples : int
             Number of records of the private dataset.
         mechanism : Mechanism or None, default=None
-            The mechanism that will add the noise. One that learns its basis or code, as by default,
-            needs about as many pilot pairs again. None leaves them out of the count.
+            The mechanism that will add the noise. One that learns its code, as by default for an
+            estimator, needs about as many pilot pairs again. None leaves them out of the count.
 
         Returns
         -------
@@ -265,7 +265,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         statistic = self._statistic(few=mechanism is not None and mechanism.learns_code)
         n_pilot_pairs = None
         if mechanism is not None:
-            n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * bool(mechanism.learns_basis)
+            n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * mechanism.learns_code
         return SamplingPlan(
             order_statistic=statistic,
             n_samples=n_samples,
@@ -326,13 +326,13 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, records, rows = sampler._prepare(target, n_samples, schema)
-        statistic = self._statistic(few=geometry.basis.has_prior and rows is None)
+        statistic = self._statistic(few=geometry.code is not None and rows is None)
         measure: Callable[[range], Outcomes] = partial(measure_pairs, pairs, geometry)
         chunk_size = CHUNK_SIZE
         if rows is not None:
             measure = RecordPairs(pairs, rows, geometry, records)
             chunk_size = BLOCKS_OF_CHUNK * RecordPairs.at_once
-        parts = geometry.key, geometry.basis, rows is not None
+        parts = geometry.key, geometry.code, rows is not None
         chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
         with closing(follow(chunks, statistic.n_pairs, statistic, verbose=self.verbose)) as chunks:
             outcomes = Outcomes.join(chunks)
@@ -357,13 +357,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         target: Callable,
         n_samples: int,
         schema: Schema | None = None,
-        mechanism: Any = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Evaluate pilot pairs, from which a mechanism may learn its basis or code.
+        """Evaluate pilot pairs, from which a public code may be learned.
 
         They are drawn like the pairs of `sample` but are not among them, so the promise does not
-        depend on what is learned. There are as many as calibrating pairs, at most 1000, and at most
-        2^25 differences in all.
+        depend on what is learned. There are as many as pairs that calibrate a code, at most 1000,
+        and at most 2^25 differences in all.
 
         Parameters
         ----------
@@ -373,23 +372,19 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             Number of records of the private dataset.
         schema : Schema or None, default=None
             As for `sample`.
-        mechanism : Mechanism or None, default=None
-            The mechanism that learns from them.
 
         Returns
         -------
         values, differences : ndarray of shape (n_evaluated, d)
             The first value of each pair, raveled, and its difference from the second. Pairs that
-            fail are left out. Both are empty if d is 1 and the mechanism learns no code, since all
-            bases are then alike.
+            fail are left out.
         """
         n_samples = self.plan(n_samples).n_samples
         target = as_target(target)
         sampler = self.with_fixed_seed()
         schema = schema or sampler._schema_of_draws(target, n_samples)
         pairs, _, rows = sampler._prepare(target, n_samples, schema)
-        has_code = mechanism is not None and mechanism.learns_code
-        statistic = self._statistic(few=has_code and rows is None)
+        statistic = self._statistic(few=rows is None)
         n_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS)
 
         def run_pilots(
@@ -398,8 +393,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             chunks = self._run(evaluate, numbers, chunk_size, pairs, "pilots")
             return follow(chunks, len(numbers), statistic, verbose=self.verbose, are_pilots=True)
 
-        least_size = 1 if has_code or mechanism is None else 2
-        return gather_pilots(pairs, n_pairs, least_size, run_pilots)
+        return gather_pilots(pairs, n_pairs, run_pilots)
 
     def shaken_pilots(
         self, target: Target, n_samples: int, schema: Schema, size: int

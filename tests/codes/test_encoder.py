@@ -309,7 +309,7 @@ def test_values_that_do_not_differ_between_pilots(shift):
     _, differences = pilots()
     values = np.ones_like(differences)
     code = learn(values, differences, shift=shift)
-    assert code.n_released == (6 if shift else None)
+    assert code.n_released == 6 if shift else code is None
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -317,27 +317,24 @@ def test_values_that_do_not_differ_between_pilots(shift):
 @pytest.mark.parametrize("n_changed", [1, 2, 5])
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_pairs_of_which_few_change_anything(order, d, n_changed, shift):
-    """Whatever is learned gives back the mean, or the value."""
+    """What is learned from enough of them gives back the mean."""
     rng = np.random.default_rng(0)
     values, differences = rng.normal(size=(40, d)), np.zeros((40, d))
     differences[:n_changed, : max(1, d // 5)] = 1e-3
     code = learn(values, differences, None, order, shift=shift)
+    if code is None:
+        assert n_changed < 5
+        return
     decoded = code.decode(code.forward(values.mean(axis=0)), 1.0)
     np.testing.assert_allclose(decoded, values.mean(axis=0), atol=1e-9)
 
 
 def test_nothing_is_learned_without_noise_without_changes_or_from_few_pilots():
     values, differences = pilots()
-    plain = [
-        learn(values, differences, deviation=0.0),
-        learn(values, 0 * differences),
-        learn(values[:4], differences[:4]),
-        learn(values[:1], differences[:1]),
-    ]
-    for code in plain:
-        assert code.encoder is None
-        np.testing.assert_array_equal(code.decode(code.forward(values[0]), 0.0), values[0])
-    assert plain[-1].n_pilot_pairs == 1
+    assert learn(values, differences, deviation=0.0) is None
+    assert learn(values, 0 * differences) is None
+    for few in (4, 1):
+        assert learn(values[:few], differences[:few]) is None
 
 
 def test_what_is_recorded():

@@ -411,8 +411,8 @@ def raising(kind):
 class Acting(LaplaceMechanism):
     """A mechanism that does something when the exact value and the noise are both there."""
 
-    def __init__(self, epsilon, basis="auto", act=None):
-        super().__init__(epsilon, basis=basis)
+    def __init__(self, epsilon, code="auto", act=None):
+        super().__init__(epsilon, code=code)
         self.act = act
 
     def release(self, value, sensitivity, rng=None):

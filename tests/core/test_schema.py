@@ -295,7 +295,7 @@ def test_an_estimate_without_a_form_serves_nothing():
 
 def test_an_estimate_made_without_data_has_the_form_of_the_oracle():
     estimate = sampler(UniformOracle([(0, 1)] * 2)).sample(mean, 60, LaplaceMechanism(1.0).geometry)
-    options = {"mechanism": LaplaceMechanism(1.0, basis="identity"), "sensitivity": estimate}
+    options = {"mechanism": LaplaceMechanism(1.0, code=None), "sensitivity": estimate}
     assert released(mean, X, None, **options).value.shape == (2,)
     with pytest.raises(ValueError, match="made for records of another form"):
         released(mean, X.astype(np.float32), None, **options)

@@ -68,7 +68,7 @@ def test_what_a_target_says_counts(where):
         target.restore, target.by_name = np.ndarray.tolist, lambda value: {"mean": value}
     assert replaces(target, "restore")
     assert key_of(target) == "means-v1"
-    mechanism = LaplaceMechanism(1.0, basis="identity")
+    mechanism = LaplaceMechanism(1.0, code=None)
     released = release(target, X, mechanism=mechanism, sensitivity=0.1)
     assert isinstance(released.value, list)
     plan = plan_release(target, n_samples=20, like=X, mechanism=mechanism, sensitivity=0.1)

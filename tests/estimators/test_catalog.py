@@ -189,7 +189,7 @@ def release_privately(case):
         options = {"sensitivity": sampler}
     elif len(private) > 1 and private[1].dtype.kind == "i":
         options["classes"] = np.unique(private[1])
-    mechanism = LaplaceMechanism(1.0, basis="identity")
+    mechanism = LaplaceMechanism(1.0, code=None)
     model = PrivateEstimator(case.make(), mechanism=mechanism, random_state=0, **options)
     return model.fit(*private)
 

@@ -199,7 +199,7 @@ def private_estimator(estimator, public, **options):
     public = public if len(public) > 1 else (*public, None)
     sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.5, n_pairs=1, random_state=0)
     options = {
-        "mechanism": LaplaceMechanism(1.0, basis="identity"),
+        "mechanism": LaplaceMechanism(1.0, code=None),
         "sensitivity": sampler,
         "random_state": 0,
     } | options

@@ -161,7 +161,7 @@ def test_every_number_is_noised_and_no_secret_is_kept(estimator, leak_search):
     sampler = SensitivitySampler(oracle, gamma=0.25, n_pairs=3, random_state=0)
     model = PrivateEstimator(
         estimator,
-        mechanism=Recording(1.0, decode=False),  # a decoder fills in what no public fit differs in
+        mechanism=Recording(1.0, code=None),  # a decoder fills in what no public fit differs in
         sensitivity=sampler,
         release=release,
         random_state=0,
@@ -212,7 +212,7 @@ def test_sampled_sensitivity_of_a_forest():
     """Most pairs reach the bound of 2 a tree, so the estimate is the bound."""
     forest = RandomForestClassifier(5, max_depth=4, random_state=0)
     sampler = SensitivitySampler(PublicDataOracle(X_public, y_public), gamma=0.05, random_state=0)
-    mechanism = LaplaceMechanism(1.0, basis="identity")
+    mechanism = LaplaceMechanism(1.0, code=None)
     model = PrivateEstimator(forest, mechanism=mechanism, sensitivity=sampler, random_state=0)
     assert model.fit(X, y).sensitivity_.value == 10
     assert model.score(X, y) > 0.45
@@ -301,7 +301,7 @@ def test_missing_values_are_routed_by_the_public_tree(kind, imputed):
     responses = (y_public, y) if is_classifier else (PUBLIC_RESPONSE, RESPONSE)
     model = PrivateEstimator(
         make_pipeline(SimpleImputer(), tree) if imputed else tree,
-        mechanism=LaplaceMechanism(1e9, basis="identity"),
+        mechanism=LaplaceMechanism(1e9, code=None),
         sensitivity=SensitivitySampler(
             PublicDataOracle(public_gaps, responses[0]), gamma=0.25, n_pairs=3, random_state=0
         ),

@@ -39,7 +39,7 @@ y, y_public = X.sum(axis=1), X_public.sum(axis=1)
 def test_any_function_of_few_features(estimator, leak_search):
     model = PrivateEstimator(
         estimator,
-        mechanism=LaplaceMechanism(10.0, basis="identity"),
+        mechanism=LaplaceMechanism(10.0, code=None),
         sensitivity=SensitivitySampler(
             PublicDataOracle(X_public, y_public), gamma=0.25, n_pairs=3, random_state=0
         ),

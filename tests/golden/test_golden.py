@@ -73,12 +73,6 @@ FILE = Path(__file__).with_name("releases.json")
 N = 60  # private records, and as many public ones
 
 
-def laplace(epsilon=1.0, code="auto", **options):
-    """Laplace noise with a public code (auto), none of it, or as published (None)."""
-    coded = {"auto": {}, "basis": {"decode": False}, None: {"basis": "identity"}}
-    return LaplaceMechanism(epsilon, **coded[code], **options)
-
-
 def drawn(n_columns=4, seed=0):
     """Draw records near four places, their labels and a response, twice as many as are private."""
     rng = np.random.default_rng(seed)
@@ -113,7 +107,7 @@ def fitted(estimator, *parts, mechanism=None, sensitivity=None, **options):
     public, private = halves(*parts)
     model = PrivateEstimator(
         estimator,
-        mechanism=mechanism or laplace(),
+        mechanism=mechanism or LaplaceMechanism(1.0),
         sensitivity=sensitivity or sampler(*public),
         random_state=1,
         **options,
@@ -135,7 +129,7 @@ def released(function, *private, mechanism=None, sensitivity, at=None, **options
     outcome = release(
         function,
         *private,
-        mechanism=mechanism or laplace(),
+        mechanism=mechanism or LaplaceMechanism(1.0),
         sensitivity=sensitivity,
         random_state=1,
         **options,
@@ -158,7 +152,7 @@ def simulated(n_samples, rng):
 def with_weights():
     model = PrivateEstimator(
         make_pipeline(StandardScaler(), Ridge()),
-        mechanism=laplace(),
+        mechanism=LaplaceMechanism(1.0),
         sensitivity=sampler(weighted),
         random_state=1,
     )
@@ -168,10 +162,15 @@ def with_weights():
 def reused():
     """Sample the sensitivity once, and use the estimate for another fit."""
     model = PrivateEstimator(
-        Ridge(), mechanism=laplace(), sensitivity=sampler(X[:N], RESPONSE[:N]), random_state=1
+        Ridge(),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=sampler(X[:N], RESPONSE[:N]),
+        random_state=1,
     )
     estimate = model.plan(n_samples=N).sensitivity
-    again = PrivateEstimator(Ridge(), mechanism=laplace(), sensitivity=estimate, random_state=2)
+    again = PrivateEstimator(
+        Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=estimate, random_state=2
+    )
     return of_model(again.fit(X[N:], RESPONSE[N:]), X[N:])
 
 
@@ -179,7 +178,7 @@ def searched():
     """Choose the parameter of a classifier privately."""
     draws = sampler(X[:N], TWO[:N])
     model = PrivateEstimator(
-        RidgeClassifier(), mechanism=laplace(), sensitivity=draws, random_state=2
+        RidgeClassifier(), mechanism=LaplaceMechanism(1.0), sensitivity=draws, random_state=2
     )
     search = PrivateSearchCV(
         model,
@@ -282,12 +281,13 @@ CASES = {
     ),
     "reused estimate": reused,
     # mechanisms and codes
-    "as published": lambda: fitted(scaled(Ridge()), X, RESPONSE, mechanism=laplace(code=None)),
-    "basis": lambda: fitted(scaled(Ridge()), X, RESPONSE, mechanism=laplace(code="basis")),
-    "shift": lambda: fitted(Ridge(), X, RESPONSE, mechanism=laplace(shift=1.0)),
+    "as published": lambda: fitted(
+        scaled(Ridge()), X, RESPONSE, mechanism=LaplaceMechanism(1.0, code=None)
+    ),
+    "shift": lambda: fitted(Ridge(), X, RESPONSE, mechanism=LaplaceMechanism(1.0, shift=1.0)),
     "L2 Laplace": lambda: fitted(Ridge(), X, RESPONSE, mechanism=L2LaplaceMechanism(1.0)),
     "Gaussian": lambda: fitted(Ridge(), X, RESPONSE, mechanism=GaussianMechanism(1.0, 1e-4)),
-    "without noise": lambda: fitted(Ridge(), X, RESPONSE, mechanism=laplace(np.inf)),
+    "without noise": lambda: fitted(Ridge(), X, RESPONSE, mechanism=LaplaceMechanism(np.inf)),
     # known sensitivities
     "known moments of classes": lambda: known(
         clipped(MomentClassifier()), X, LABELS, classes=[0, 1, 2]
@@ -305,7 +305,7 @@ CASES = {
         clipped(MomentClassifier()), X, TWO, classes=[0, 1], prior=PublicDataOracle(X[:N], TWO[:N])
     ),
     "known either norm": lambda: known(
-        clipped(StandardScaler()), X, mechanism=laplace(norm="auto")
+        clipped(StandardScaler()), X, mechanism=LaplaceMechanism(1.0, norm="auto")
     ),
     "known SVM": lambda: known(
         clipped(LinearSVC(loss="hinge", C=0.1, fit_intercept=False)), X, TWO, classes=[0, 1]
@@ -326,10 +326,22 @@ CASES = {
     ),
     # functions
     "median": lambda: released(
-        np.median, unit[N:], sensitivity=sampler(UniformOracle([(0, 1)])), mechanism=laplace(2.0)
+        np.median,
+        unit[N:],
+        sensitivity=sampler(UniformOracle([(0, 1)])),
+        mechanism=LaplaceMechanism(2.0),
+    ),
+    "median with a code": lambda: released(
+        np.median,
+        unit[N:],
+        sensitivity=sampler(UniformOracle([(0, 1)])),
+        mechanism=LaplaceMechanism(2.0, code="learned"),
     ),
     "sums over records": lambda: released(
-        AdditiveTarget(squares), X[N:], sensitivity=sampler(X[:N]), mechanism=laplace(code=None)
+        AdditiveTarget(squares),
+        X[N:],
+        sensitivity=sampler(X[:N]),
+        mechanism=LaplaceMechanism(1.0, code=None),
     ),
     "mean of known sensitivity": lambda: released(
         functools.partial(np.mean, axis=0), unit[N:], sensitivity=mean_bound(N, ranges=(0, 1))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.floating_point import (
-    BASES,
+    CODES,
     KINDS,
     reached,
     share_told_apart,
@@ -34,7 +34,7 @@ def test_numbers_that_are_reached_from_one_value_are_reached_from_both():
     assert unexplained_numbers(Textbook(), n) > n
 
 
-def test_so_they_are_in_every_basis_and_code():
+def test_so_they_are_in_every_code():
     for kind in KINDS:
-        for options in BASES.values():
+        for options in CODES.values():
             assert unexplained(kind, options, 12) == (0, 72)

@@ -182,7 +182,7 @@ def test_noise_beyond_64_bits_is_refused():
         ({"delta": True}, "'delta' parameter of GaussianMechanism must be"),
         ({"delta": math.nan}, "'delta' parameter of GaussianMechanism must be"),
         ({"shift": 1.5}, r"'shift' parameter of GaussianMechanism must be a number in \[0, 1\]"),
-        ({"decode": 1}, "'decode' parameter of GaussianMechanism must be True or False"),
+        ({"code": np.eye(2)}, "'code' parameter of GaussianMechanism must be None, 'auto'"),
     ],
 )
 def test_parameters_outside_their_range_are_refused_in_use(parameters, message):
@@ -214,8 +214,7 @@ def test_guarantee_and_parameters():
     assert mechanism.get_params() == {
         "epsilon": 0.5,
         "delta": 1e-6,
-        "basis": "auto",
+        "code": "auto",
         "shift": 0.2,
-        "decode": True,
     }
     assert mechanism.geometry == Geometry(2)

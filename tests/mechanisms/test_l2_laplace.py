@@ -193,7 +193,7 @@ def test_seventeen_numbers_are_refused_and_sixteen_are_not():
         ({"epsilon": 0}, "'epsilon' parameter of L2LaplaceMechanism must be a number above 0"),
         ({"epsilon": math.nan}, "'epsilon' parameter of L2LaplaceMechanism must be"),
         ({"shift": 2}, "'shift' parameter of L2LaplaceMechanism must be"),
-        ({"decode": 1}, "'decode' parameter of L2LaplaceMechanism must be True or False"),
+        ({"code": 1}, "'code' parameter of L2LaplaceMechanism must be None, 'auto'"),
     ],
 )
 def test_parameters_are_checked(parameters, message):
@@ -250,16 +250,16 @@ def test_a_sampler_brings_forty_numbers_to_a_code_of_few(public):
     sampler = SensitivitySampler(PublicDataOracle(public), gamma=0.1, random_state=0)
     options = {"n_samples": 150, "sensitivity": sampler}
     plans = [
-        plan_release(total, mechanism=L2LaplaceMechanism(epsilon), **options)
+        plan_release(total, mechanism=L2LaplaceMechanism(epsilon, "learned"), **options)
         for epsilon in (0.1, 1.0)
     ]
     for plan in plans:
-        code = plan.mechanism.geometry.basis
+        code = plan.mechanism.geometry.code
         assert 1 <= code.n_released <= 16
         assert plan.execute(public + 0.1, random_state=0).value.shape == (40,)
     assert plans[0].share_learned <= plans[1].share_learned
     assert plans[1].share_learned > 0.5
-    unlearned = L2LaplaceMechanism(1.0, basis="identity")
+    unlearned = L2LaplaceMechanism(1.0, code=None)
     with pytest.raises(ValueError, match="at most 16 numbers together"):
         plan_release(total, mechanism=unlearned, **options)
 
@@ -271,8 +271,9 @@ def test_beyond_what_is_dense_a_code_is_learned_too(public):
         return wide(X.sum(axis=0))
 
     sampler = SensitivitySampler(PublicDataOracle(public), gamma=0.2, random_state=0)
-    plan = plan_release(many, n_samples=150, mechanism=L2LaplaceMechanism(1.0), sensitivity=sampler)
-    assert plan.mechanism.geometry.basis.n_released <= 16
+    mechanism = L2LaplaceMechanism(1.0, code="learned")
+    plan = plan_release(many, n_samples=150, mechanism=mechanism, sensitivity=sampler)
+    assert plan.mechanism.geometry.code.n_released <= 16
     assert plan.share_learned > 0.5
 
 

@@ -185,9 +185,8 @@ def test_parameters_follow_scikit_learn():
     copy = clone(mechanism).set_params(epsilon=2.0)
     assert mechanism.get_params() == {
         "epsilon": 1.0,
-        "basis": "auto",
+        "code": "auto",
         "shift": 0.2,
-        "decode": True,
         "norm": "l1",
     }
     assert copy.epsilon == 2.0

@@ -186,15 +186,12 @@ def test_lattice_scale_refuses_what_rounding_would_drown():
 @pytest.mark.loop("value", [[14.0], [-1.7e308], [5e-324], [1e18, 1e-9, -3.0], [1e308, -1e308]])
 @pytest.mark.loop("sensitivity", [5e-324, 1e-9, 1.0, 1e300])
 @pytest.mark.loop("epsilon", [1e-3, 1e12])
-@pytest.mark.loop("basis", ["identity", "matrix"])
-def test_a_value_is_released_near_itself_or_not_at_all(value, sensitivity, epsilon, basis):
+def test_a_value_is_released_near_itself_or_not_at_all(value, sensitivity, epsilon):
     """40 standard errors are exceeded with a probability below 1e-20 a number."""
     value = np.array(value)
-    if basis == "matrix":
-        basis = 10 * np.tri(len(value)) - np.tri(len(value)).T
     for make in (LaplaceMechanism, L2LaplaceMechanism, GaussianMechanism):
         delta = {"delta": 1e-5} if make is GaussianMechanism else {}
-        mechanism = make(epsilon, basis=basis, **delta)
+        mechanism = make(epsilon, **delta)
         released, errors = mechanism.release_with_errors(value, sensitivity, byte_source(0))
         told = 40 * errors + 1e-12 * np.abs(value).max()
         assert np.isnan(released).all() or (np.abs(released - value) <= told).all()

@@ -14,8 +14,12 @@ from skdp.mechanisms.additive import MOST_COLUMNS
 from skdp.mechanisms.noise import byte_source
 
 N_RELEASES = 800
-BASIS = PublicCode("given", encoder=[[2.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.3, 0.0, 1.0]])
-DIAGONAL = PublicCode("given", encoder=[0.5, 2.0, 1.0])
+DIAGONAL = PublicCode(
+    encoder=[0.5, 2.0, 1.0],
+    mean=[1.0, 2.0, 3.0],
+    deviations=[20.0, 10.0, 15.0],
+    removable=[0.1, 0.2, 0.3],
+)
 CODE = PublicCode(
     encoder=[[1.0, 1.0, 0.0], [0.0, 0.5, 0.5]],
     mean=[1.0, 2.0, 3.0],
@@ -26,8 +30,8 @@ CODE = PublicCode(
 
 
 MECHANISMS = [
-    type(mechanism)(**mechanism.get_params() | {"basis": basis})
-    for basis in ("identity", BASIS, DIAGONAL, CODE)
+    type(mechanism)(**mechanism.get_params() | {"code": code})
+    for code in (None, DIAGONAL, CODE)
     for mechanism in (
         LaplaceMechanism(epsilon=1.0),
         L2LaplaceMechanism(epsilon=1.0),
@@ -49,22 +53,22 @@ def test_they_sum_to_the_covariance_of_releases(mechanism):
 
 
 def test_of_many_values_they_are_few_and_right_on_average():
-    columns = LaplaceMechanism(epsilon=1.0, basis="identity").noise_columns((50, 40), 0.5)
+    columns = LaplaceMechanism(epsilon=1.0, code=None).noise_columns((50, 40), 0.5)
     assert columns.shape == (2000, MOST_COLUMNS)
     np.testing.assert_allclose(np.sum(columns**2, axis=1), 0.5, rtol=1e-3)
     smooth = np.kron(np.eye(20), np.ones((1, 100))) / 10  # unit rows of 100 values each
     assert np.sum((smooth @ columns) ** 2) == pytest.approx(20 * 0.5, rel=0.2)
-    again = LaplaceMechanism(epsilon=1.0, basis="identity").noise_columns((50, 40), 0.5)
+    again = LaplaceMechanism(epsilon=1.0, code=None).noise_columns((50, 40), 0.5)
     np.testing.assert_array_equal(columns, again)
 
 
 def test_where_there_is_no_noise_or_none_is_known_there_are_none():
-    assert LaplaceMechanism(epsilon=np.inf, basis="identity").noise_columns((3,), 1.0) is None
-    assert LaplaceMechanism(epsilon=1.0, basis="identity").noise_columns((0,), 1.0) is None
+    assert LaplaceMechanism(epsilon=np.inf, code=None).noise_columns((3,), 1.0) is None
+    assert LaplaceMechanism(epsilon=1.0, code=None).noise_columns((0,), 1.0) is None
     assert ExponentialMechanism(epsilon=1.0).noise_columns((), 1.0) is None
 
     class Own(LaplaceMechanism):
         def release(self, value, sensitivity, rng=None):
             return super().release(value, sensitivity, rng)
 
-    assert Own(epsilon=1.0, basis="identity").noise_columns((3,), 1.0) is None
+    assert Own(epsilon=1.0, code=None).noise_columns((3,), 1.0) is None

@@ -132,7 +132,7 @@ def test_corners_of_the_box_do_not_exceed_the_bound_and_come_near(mechanism):
     known = replace(bound, prior=SensitivitySampler(oracle, n_pairs=199, random_state=0))
     plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known)
     target, geometry = plan.sensitivity.bounded(plan.target), plan.mechanism.geometry
-    assert geometry.basis.n_released >= 1
+    assert geometry.code.n_released >= 1
     signs = np.array([[(i >> j) % 2 for j in range(7)] for i in range(128)], dtype=float)
     X = np.random.default_rng(0).random((N, 7))
     largest = 0.0

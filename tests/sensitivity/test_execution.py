@@ -58,7 +58,7 @@ def test_cache_answers_for_the_same_run_only(tmp_path):
         {"n_samples": 6},
         {"seed": 1},
         {"power": 2},
-        {"geometry": Geometry(1, PublicCode("given", encoder=[2.0]))},
+        {"geometry": Geometry(1, PublicCode([2.0], [0.0], [1.0], [0.5]))},
         {"geometry": Doubled()},
         {"oracle": UniformOracle([(0, 1)])},
         {"oracle": UniformOracle([(0, 2)])},

@@ -13,7 +13,7 @@ from skdp import (
     SensitivitySampler,
     release,
 )
-from skdp.codes.learning import with_learned_basis
+from skdp.codes.encoder import with_learned_code
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.sensitivity import pairs as pairs_module
 from skdp.sensitivity import sampler as sampler_module
@@ -91,14 +91,15 @@ def test_differences_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chu
 
 
 def learned(mechanism):
-    return with_learned_basis(mechanism, sampler().pilots(mean, 5)[1] * [1, 5, 25])
+    values, differences = sampler().pilots(mean, 5)
+    return with_learned_code(mechanism, values, differences, n_samples=5, level=0.9)
 
 
-def test_norms_in_a_learned_basis_do_not_depend_on_workers():
+def test_norms_in_a_learned_code_do_not_depend_on_workers():
     mechanism = learned(LaplaceMechanism(1.0))
     first, second = (sampler(n_jobs=n).sample(mean, 5, mechanism.geometry) for n in (1, 2))
     assert first == second
-    assert first.geometry.basis.digest
+    assert first.geometry.code.digest
 
 
 def test_failed_pairs_are_left_out():
@@ -122,20 +123,6 @@ def test_pairs_of_another_shape_are_left_out():
     assert 5 < len(sampler().pilots(ragged, 5)[1]) < 35
 
 
-def test_one_value_needs_no_basis():
-    calls = []
-
-    def first(X):
-        calls.append(len(X))
-        return X.mean()
-
-    basis = LaplaceMechanism(1.0, decode=False)
-    pilots = sampler().pilots(first, 5, mechanism=basis)
-    assert [each.shape for each in pilots] == [(0, 1), (0, 1)]
-    assert len(calls) == 2
-    assert len(sampler().pilots(first, 5)[0]) > 10  # they may be of use otherwise
-
-
 def test_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(pairs_module, "MAX_PILOT_VALUES", 20)
     assert sampler().pilots(mean, 5)[1].shape == (6, 3)
@@ -151,10 +138,8 @@ def test_memory_is_bounded(monkeypatch):
     ("mechanism", "n_pairs", "n_pilot_pairs"),
     [
         (LaplaceMechanism(1.0), 59, 59),
-        (LaplaceMechanism(1.0, decode=False), 199, 199),
-        (LaplaceMechanism(1.0, basis="predictive"), 199, 199),
-        (LaplaceMechanism(1.0, basis="identity"), 199, 0),
-        (LaplaceMechanism(1.0, basis=np.eye(3)), 199, 0),
+        (LaplaceMechanism(1.0, code="learned"), 59, 59),
+        (LaplaceMechanism(1.0, code=None), 199, 0),
         (ExponentialMechanism(1.0), 199, 0),
     ],
 )
@@ -188,12 +173,12 @@ RECORDS = GaussianOracle([0.0] * 3, np.eye(3))
 )
 def test_a_code_takes_few_pairs_where_they_are_dear(target, options, n_pilots, n_pairs):
     chosen = sampler(**{"n_pairs": None} | options)
-    released = release(target, DATA, mechanism=LaplaceMechanism(1.0), sensitivity=chosen)
+    released = release(target, DATA, mechanism=LaplaceMechanism(1.0, "learned"), sensitivity=chosen)
     estimate = released.sensitivity
-    assert estimate.geometry.basis.n_pilot_pairs == n_pilots
+    assert estimate.geometry.code.n_pilot_pairs == n_pilots
     assert len(estimate.norms) == n_pairs
     assert estimate.gamma == options.get("gamma", 0.1)
-    whole = release(target, DATA, mechanism=LaplaceMechanism(1.0, decode=False), sensitivity=chosen)
+    whole = release(target, DATA, mechanism=LaplaceMechanism(1.0, code=None), sensitivity=chosen)
     usual = options.get("n_pairs") or chosen.plan(5).order_statistic.n_pairs
     assert len(whole.sensitivity.norms) == usual
 
@@ -206,10 +191,10 @@ def test_plan_without_a_mechanism_says_what_it_leaves_out():
         plan.n_fits  # noqa: B018 (to ask for it is the call)
 
 
-@pytest.mark.parametrize("basis", ["identity", "auto"])
-def test_estimate_holds_its_basis_through_json(tmp_path, basis):
-    mechanism = LaplaceMechanism(1.0, basis=basis)
-    if basis == "auto":
+@pytest.mark.parametrize("code", [None, "learned"])
+def test_estimate_holds_its_code_through_json(tmp_path, code):
+    mechanism = LaplaceMechanism(1.0, code=code)
+    if code is not None:
         mechanism = learned(mechanism)
     estimate = sampler().sample(mean, 5, mechanism.geometry)
     estimate.save(tmp_path / "estimate.json")
@@ -226,13 +211,13 @@ def test_rounding_of_a_constant_is_no_change():
 
     X = np.random.default_rng(0).normal(size=(50, 3))
     errors = {}
-    for basis in ("identity", "auto"):
-        mechanism, sensitivity = LaplaceMechanism(1.0, basis=basis), sampler(n_pairs=99)
+    for code in (None, "learned"):
+        mechanism, sensitivity = LaplaceMechanism(1.0, code=code), sampler(n_pairs=99)
         released = release(
             correlations, X, mechanism=mechanism, sensitivity=sensitivity, random_state=0
         )
-        errors[basis] = np.abs(released.value - correlations(X)).sum()
-    assert errors["auto"] < 2 * errors["identity"]
+        errors[code] = np.abs(released.value - correlations(X)).sum()
+    assert errors["learned"] < 2 * errors[None]
     differences = sampler().pilots(correlations, 50)[1].reshape(-1, 3, 3)
     assert not np.diagonal(differences, axis1=1, axis2=2).any()
     assert (differences != 0).any(axis=0).sum() == 6

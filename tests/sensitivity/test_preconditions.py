@@ -125,7 +125,7 @@ def test_clipping_is_a_map_of_single_records_into_the_box(records):
 def test_a_mean_is_that_of_clipped_records():
     """A bound for records in [0, 1] was accepted with records in [0, 1000]."""
     bound = mean_bound(N, 2, ranges=(0, 1))
-    mechanism = LaplaceMechanism(np.inf, basis="identity")
+    mechanism = LaplaceMechanism(np.inf, code=None)
     neighbor = np.vstack([1000 * X[:-1], [[-1e9, 1e9]]])
     values = [
         release(column_means, records, mechanism=mechanism, sensitivity=bound).value

@@ -110,7 +110,7 @@ def test_a_real_response_by_default_covers_features_that_explain_little():
         return X, 20 + 12 * (0.5 * X[:, 0] + np.sqrt(0.75) * rng.standard_normal(n))
 
     def quantile(oracle):
-        mechanism = LaplaceMechanism(epsilon=1.0, basis="identity")
+        mechanism = LaplaceMechanism(epsilon=1.0, code=None)
         sampler = SensitivitySampler(oracle, n_pairs=1999, random_state=0)
         model = PrivateEstimator(Ridge(), mechanism=mechanism, sensitivity=sampler)
         return model.plan(300).sensitivity.value

@@ -363,7 +363,7 @@ def test_private_density_makes_no_refit_for_a_pair(monkeypatch):
     )
     model = PrivateEstimator(
         KernelDensity(bandwidth=0.2),
-        mechanism=LaplaceMechanism(1.0, basis="identity"),
+        mechanism=LaplaceMechanism(1.0, code=None),
         sensitivity=SensitivitySampler(PublicDataOracle(X[:100]), n_pairs=2000, random_state=0),
         release=BernsteinTransformer(feature_range=(0, 1)),
     )
