@@ -176,8 +176,8 @@ def exponent(outputs: NDArray[np.float64]) -> int:
 def unexplained(kind: str, options: dict, n: int, plan_of=of_moments) -> tuple[int, int]:
     """Return how many releases on either of two neighbors tell them apart, and their numbers.
 
-    One does where its noisy numbers are not on the lattice of the neighbor's, or too far out for some
-    of its noise, or where it is not what the public code makes of them.
+    One does where its noisy numbers are not on the lattice of the neighbor's, or too far out for
+    some of its noise, or where it is not what the public code makes of them.
     """
     make, parameters = KINDS[kind]
     *values, plan = values_apart(make(**parameters, **options), plan_of)

@@ -226,7 +226,6 @@ def test_a_bound_of_zero_is_refused():
     ("options", "message"),
     [
         ({"prior": 3}, "An oracle must be a callable"),
-        ({"geometry": Geometry(2, PublicCode("given", encoder=[1.0, 2.0]))}, "values as they are"),
     ],
 )
 def test_parameters_are_checked(options, message):

@@ -191,7 +191,8 @@ def test_labels_that_are_strings_are_of_one_form():
 @pytest.mark.parametrize("what", ["function", "estimator"])
 def test_a_code_of_another_size_is_refused_before_it_is_paid_for(where, what):
     """Of a sensitivity that is known, nothing else tells how many values there are."""
-    code = scales([1.0, 2.0, 3.0, 4.0, 5.0])
+    d = 5
+    code = PublicCode(np.arange(1.0, 6.0), np.zeros(d), np.full(d, 1e9), np.ones(d) / d)
     mechanism = LaplaceMechanism(1.0, code=code)
     known = 0.1 if where == "mechanism" else KnownSensitivity(0.1, Geometry(1, code), 80)
     budget = PrivacyAccountant(":memory:", epsilon=9.0)
