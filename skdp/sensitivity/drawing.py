@@ -88,15 +88,15 @@ def _check_values(dataset: Dataset, name: str, allow_nan: bool) -> None:
             )
 
 
-def shaken(records: Dataset, rng: Generator) -> Dataset:
+def perturbed(records: Dataset, rng: Generator) -> Dataset:
     """Perturb the last bits of the records, to detect values that are only rounding."""
-    return records.map(partial(_moved, rng=rng))
+    return records.map(partial(_perturb, rng=rng))
 
 
-def _moved(X: Container, rng: Generator) -> Container:
+def _perturb(X: Container, rng: Generator) -> Container:
     if sparse.issparse(X):
         moved = X.copy()
-        moved.data = _lessened(X.data, rng)
+        moved.data = _perturb_floats(X.data, rng)
         return moved
     if belongs_to(X, "pandas", "polars"):
         if len(X.shape) == 1 or len(set(X.columns)) < len(X.columns):
@@ -104,18 +104,18 @@ def _moved(X: Container, rng: Generator) -> Container:
         columns = {name: (X[name], np.asarray(X[name])) for name in X.columns}
         return type(X)(
             {
-                name: _lessened(values, rng) if values.dtype.kind == "f" else column
+                name: _perturb_floats(values, rng) if values.dtype.kind == "f" else column
                 for name, (column, values) in columns.items()
             }
         )
-    return _lessened(X, rng) if isinstance(X, np.ndarray) else X
+    return _perturb_floats(X, rng) if isinstance(X, np.ndarray) else X
 
 
-def _lessened(values: NDArray, rng: Generator) -> NDArray:
+def _perturb_floats(values: NDArray, rng: Generator) -> NDArray:
     """Change floats in the last fifth of their digits, toward zero, which keeps their ranges."""
     if values.dtype.kind != "f":
         return values
     most = np.finfo(values.dtype).eps ** (1 - _LAST)
     exact = (values == np.rint(values)) & (np.abs(values) < _EXACT)
-    lessened = values * (1 - rng.uniform(0, most, size=values.shape)).astype(values.dtype)
-    return np.where(exact, values, lessened)
+    lower = values * (1 - rng.uniform(0, most, size=values.shape)).astype(values.dtype)
+    return np.where(exact, values, lower)

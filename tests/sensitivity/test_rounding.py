@@ -13,7 +13,7 @@ from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Form, Schema
 from skdp.core.target import as_target
-from skdp.sensitivity.drawing import shaken
+from skdp.sensitivity.drawing import perturbed
 
 N = 200
 
@@ -52,7 +52,7 @@ def dense(container):
 def test_records_are_the_same_but_for_their_last_bits(kind, dtype):
     X, y, weights = table(kind, dtype), np.arange(N), np.linspace(0.1, 0.9, N)
     before = dense(X).copy()
-    moved = shaken(Dataset(X, y, weights), np.random.default_rng(1))
+    moved = perturbed(Dataset(X, y, weights), np.random.default_rng(1))
     assert Form.of(moved.X) == Form.of(X)
     np.testing.assert_array_equal(dense(X), before)  # the given one is as it was
     np.testing.assert_array_equal(moved.y, y)
@@ -71,7 +71,7 @@ def test_records_are_the_same_but_for_their_last_bits(kind, dtype):
 
 @pytest.mark.parametrize("X", [list(range(N)), [[each / 3] for each in range(N)], np.arange(N)])
 def test_records_of_other_kinds_stay_as_they_are(X):
-    moved = shaken(Dataset(X), np.random.default_rng(1)).X
+    moved = perturbed(Dataset(X), np.random.default_rng(1)).X
     assert list(moved) == list(X)
     assert Form.of(moved) == Form.of(X)
 
@@ -80,14 +80,14 @@ def test_no_column_is_lost_where_names_repeat_or_there_is_one():
     frame = table("pandas")
     frame.columns = ["a", "a", "b", "c"]
     for X in (frame, frame["b"], pl.Series("b", np.arange(N) / 3)):
-        moved = shaken(Dataset(X), np.random.default_rng(1)).X
+        moved = perturbed(Dataset(X), np.random.default_rng(1)).X
         assert Form.of(moved) == Form.of(X)
         assert moved.shape == X.shape
 
 
 def test_integers_that_no_sum_holds_exactly_are_moved():
     X = np.column_stack([np.full(N, 1.7e18), np.full(N, 2.0**31 - 1)])
-    moved = shaken(Dataset(X), np.random.default_rng(1)).X
+    moved = perturbed(Dataset(X), np.random.default_rng(1)).X
     assert (moved[:, 0] != X[:, 0]).mean() > 0.9
     assert (moved[:, 1] == X[:, 1]).all()
 
