@@ -61,12 +61,6 @@ def test_an_estimate_brings_its_basis_to_later_releases(mechanism):
     np.testing.assert_allclose(model.estimator_.coef_, exact.coef_, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.slow
-def test_released_values_are_exact_at_infinite_epsilon_in_any_basis():
-    model = private(LaplaceMechanism(np.inf)).fit(X, y)
-    np.testing.assert_array_equal(model.estimator_.coef_, RidgeClassifier().fit(X, y).coef_)
-
-
 @pytest.mark.parametrize("basis", ["diagonal", "predictive", "auto"])
 def test_every_scale_gets_noise_of_its_own(basis):
     """In one L1 norm the noise on the smallest mean would be as large as on the largest."""
@@ -151,32 +145,11 @@ def test_a_number_holds_in_the_coordinates_of_a_given_matrix():
         )
 
 
-def test_a_singular_matrix_is_refused_before_any_evaluation():
-    calls = []
-
-    def watched(X, y):
-        calls.append(len(X))
-        return X.mean(axis=0)
-
-    for basis, message in [(np.ones((6, 6)), "singular"), (np.full((6, 6), np.nan), "finite")]:
-        with pytest.raises(ValueError, match=message):
-            release(
-                watched, X, y, mechanism=LaplaceMechanism(1.0, basis=basis), sensitivity=SAMPLER
-            )
-    assert not calls
-
-
-def test_a_matrix_of_another_size_is_refused():
-    mechanism = LaplaceMechanism(1.0, basis=np.eye(3))
-    with pytest.raises(ValueError, match=r"basis is one of 3 values\. Got 6 values"):
-        release(scaled_means, X, y, mechanism=mechanism, sensitivity=SAMPLER)
-
-
 @pytest.mark.slow
 def test_pipeline_on_raw_columns():
     """Where one L1 norm over means, variances and weights is useless, a basis is not.
 
-    Means of five seeded releases: the identity is right on about half of the records.
+    Means of three seeded releases: the identity is right on about half of the records.
     """
     units = np.geomspace(1e-3, 1e3, 6)
     scores = {}
@@ -192,7 +165,7 @@ def test_pipeline_on_raw_columns():
             ),
             classes=[0, 1],
         ).plan(len(X), like=(X * units, y))
-        releases = [plan.execute(X * units, y, random_state=seed).value for seed in range(5)]
+        releases = [plan.execute(X * units, y, random_state=seed).value for seed in range(3)]
         scores[basis] = np.mean([model.score(X * units, y) for model in releases])
     assert scores["identity"] < 0.65
     assert min(scores["diagonal"], scores["auto"]) > 0.8

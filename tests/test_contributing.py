@@ -33,11 +33,6 @@ def test_the_tree_names_every_module_and_folder_once():
     assert set(names) == names_of_package()
 
 
-def test_a_missing_line_of_the_tree_would_be_seen():
-    shorter = re.sub(r"^  plan\.py .*\n", "", PAGE, flags=re.M)
-    assert names_of_package() - set(names_in_tree(shorter)) == {"plan.py"}
-
-
 def test_a_word_stands_once_in_the_glossary_and_in_its_place():
     text = (ROOT / "docs" / "glossary.md").read_text()
     entries = text.split("```{glossary}\n")[1].split("```")[0]
