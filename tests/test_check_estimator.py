@@ -17,15 +17,13 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skdp import BernsteinTransformer, LaplaceMechanism, PrivateEstimator
 
-# One of each kind, and more that take time and rarely tell more.
+# One of each kind; the last two take time and rarely tell more.
 ESTIMATORS = [
     Ridge(),
     StandardScaler(),
     make_pipeline(StandardScaler(), LogisticRegression()),
     KMeans(),
     GaussianMixture(),
-]
-MORE_ESTIMATORS = [
     KernelDensity(bandwidth=20),
     SGDOneClassSVM(),
 ]
@@ -52,7 +50,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-def checks(mechanism, estimators, random_state=0):
+def checks(mechanism, estimators, random_state=0, marks=()):
     for estimator in estimators:
         release = RELEASE.get(type(estimator).__name__, "auto")
         private = PrivateEstimator(
@@ -68,22 +66,18 @@ def checks(mechanism, estimators, random_state=0):
             # for a sensitivity knows nothing of: they are refused, as seen below.
             left_out = "array_api" in name or "sample_weight" in name or name in ASK_FOR_REFUSALS
             if not left_out:
-                yield pytest.param(model, check, name, id=f"{kind}-{name}")
+                yield pytest.param(model, check, name, id=f"{kind}-{name}", marks=marks)
 
 
 @pytest.mark.parametrize(
-    ("model", "check", "name"), list(checks(LaplaceMechanism(epsilon=1.0), ESTIMATORS))
+    ("model", "check", "name"),
+    [
+        *checks(LaplaceMechanism(epsilon=1.0), ESTIMATORS[:-2]),
+        *checks(LaplaceMechanism(epsilon=1.0), ESTIMATORS[-2:], marks=[pytest.mark.slow]),
+    ],
 )
 def test_check_estimator(model, check, name):
     """The noise is seeded, so that nothing is expected to fail."""
-    check(model)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "check", "name"), list(checks(LaplaceMechanism(epsilon=1.0), MORE_ESTIMATORS))
-)
-def test_check_estimator_of_more(model, check, name):
     check(model)
 
 
@@ -117,9 +111,7 @@ def test_weights_beside_a_number_for_the_sensitivity_are_refused(model, check):
     assert any("bounds on paper are for records without weights" in str(one) for one in causes)
 
 
-@pytest.mark.parametrize(
-    "estimator", [one for one in ESTIMATORS + MORE_ESTIMATORS if type(one).__name__ in KINDS]
-)
+@pytest.mark.parametrize("estimator", [one for one in ESTIMATORS if type(one).__name__ in KINDS])
 def test_the_kind_of_estimator_is_forwarded(estimator):
     private = PrivateEstimator(estimator, mechanism=LaplaceMechanism(1.0), sensitivity=1e-6)
     assert get_tags(private).estimator_type == KINDS[type(estimator).__name__]

@@ -29,7 +29,6 @@ from skdp import (
     UniformOracle,
 )
 from skdp.accounting import PrivacyAccountant
-from skdp.search.simulation import Simulation
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="needs the 'plot' extra")
 
@@ -46,31 +45,24 @@ def sometimes(X):
     return X.mean()
 
 
-def estimate(target=np.mean):
+@pytest.mark.parametrize("target", [np.mean, sometimes])
+def test_the_steps_are_the_shares_of_pairs_that_exceed_a_norm(target):
+    """Pairs that failed are counted and not drawn."""
     sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, n_pairs=99, random_state=0)
-    return sampler.sample(target, 10, "l1")
-
-
-def test_the_steps_are_the_shares_of_pairs_that_exceed_a_norm():
-    sampled = estimate()
+    sampled = sampler.sample(target, 10, "l1")
+    n_failed = int(np.isinf(sampled.norms).sum())
+    assert (0 < n_failed < 99) == (target is sometimes)
     display = SensitivityDisplay.from_estimate(sampled, known=0.1).plot()
     x, y = display.line_.get_data()
-    assert np.array_equal(x, np.sort(sampled.norms))
-    assert np.allclose(y, [np.mean(sampled.norms >= norm) for norm in x])
+    assert np.array_equal(x, np.sort(sampled.norms)[: 99 - n_failed])
+    if target is np.mean:
+        assert np.allclose(y, [np.mean(sampled.norms >= norm) for norm in x])
+    else:
+        assert y[-1] == (n_failed + 1) / 99
+        assert f"{n_failed} of them failed" in display.line_.get_label()
     assert display.value_.get_xdata()[0] == sampled.value
     assert display.known_.get_xdata()[0] == 0.1
     assert "0.2" in display.value_.get_label()
-
-
-def test_pairs_that_failed_are_counted_and_not_drawn():
-    sampled = estimate(sometimes)
-    n_failed = int(np.isinf(sampled.norms).sum())
-    assert 0 < n_failed < 99
-    display = SensitivityDisplay.from_estimate(sampled).plot()
-    x, y = display.line_.get_data()
-    assert len(x) == 99 - n_failed
-    assert y[-1] == (n_failed + 1) / 99
-    assert f"{n_failed} of them failed" in display.line_.get_label()
 
 
 @pytest.fixture(scope="module")
@@ -96,41 +88,45 @@ def test_intervals_are_of_the_standard_errors(model):
     assert display.ax_.get_title(loc="left") == "coef_"
     both = ReleaseDisplay.from_estimator(model).plot().ax_
     assert [text.get_text() for text in both.get_yticklabels()][2:] == ["coef_[2]", "intercept_"]
-    assert not both.get_title(loc="left")
+    assert ReleaseDisplay.from_estimator(model, max_numbers=2).names == ["coef_[0]", "coef_[1]"]
+    with pytest.raises(ValueError, match="'intercept_'"):
+        ReleaseDisplay.from_estimator(model, attribute="coefs_")
+
+
+NAMES = ["a[0]", "a[1]", "b"]
+ERRORS, LEARNED = np.array([1.0, 2.0, 3.0]) / 9, np.array([0.5, 0.01, 0.9])
+
+
+def display_of(values, errors=ERRORS, names=NAMES):
+    summary = ReleaseSummary("a promise", names, np.array(values), np.array(errors), LEARNED)
+    return ReleaseDisplay.from_summary(summary)
 
 
 def test_numbers_of_the_oracle_are_hollow():
-    numbers = np.array([1.0, 2.0, 3.0])
-    learned = np.array([0.5, 0.01, 0.9])
-    summary = ReleaseSummary("a promise", ["a[0]", "a[1]", "b"], numbers, numbers / 9, learned)
-    display = ReleaseDisplay.from_summary(summary).plot()
+    display = display_of([1.0, 2.0, 3.0]).plot()
     filled, hollow, cross = display.ax_.get_lines()[-4:-1]
     assert filled.get_xdata().tolist() == [1.0, 3.0]
     assert hollow.get_xdata().tolist() == [2.0]
     assert hollow.get_markerfacecolor() == "w"
     assert not cross.get_xdata().size
     assert len(display.ax_.get_legend().get_texts()) == 2
-    untold = ReleaseSummary("", summary.names, numbers, np.array([0.1, np.nan, 0.1]), learned)
-    told = ReleaseDisplay.from_summary(untold).plot().ax_
+    assert display.ax_.get_xscale() == "linear"
+    told = display_of([1.0, 2.0, 3.0], [0.1, np.nan, 0.1]).plot().ax_
     assert [line.get_xdata().tolist() for line in told.get_lines()[-3:-1]] == [[], [2.0]]
     assert told.get_legend().get_texts()[-1].get_text() == "the same in all public fits"
-    assert display.ax_.get_xscale() == "linear"
-    values = np.array([1e5, 2.0, 0.3])  # of columns in other units
-    summary = ReleaseSummary("a promise", summary.names, values, numbers / 9, learned)
-    display = ReleaseDisplay.from_summary(summary)
+
+
+def test_numbers_in_other_units_have_panels_and_scales_of_their_own():
+    display = display_of([1e5, 2.0, 0.3])
     assert display.plot(plt.figure().subplots()).ax_.get_xscale() == "symlog"
     panels = display.plot().axes_
     drawn = [[text.get_text() for text in ax.get_yticklabels()] for ax in panels]
     assert drawn == [["0", "1"], ["b"]]
-    assert panels[0] is display.ax_
     assert panels[0].get_legend() is not None
-    values, errors = np.array([2000.0, 5.0, 240.0]), np.array([9.0, 0.5, 8.0])  # hidden beside 2000
-    summary = ReleaseSummary("a promise", summary.names, values, errors, learned)
-    panels = ReleaseDisplay.from_summary(summary).plot().axes_
+    panels = display_of([2000.0, 5.0, 240.0], [9.0, 0.5, 8.0]).plot().axes_  # hidden beside 2000
     assert [ax.get_xscale() for ax in panels] == ["symlog", "linear"]
-    values = np.array([-1e7, 1e7, 0.1])
-    summary = ReleaseSummary("a promise", ["a[0]", "a[1]", "a[2]"], values, errors, learned)
-    ticks = ReleaseDisplay.from_summary(summary).plot().ax_.get_xticks()
+    display = display_of([-1e7, 1e7, 0.1], [9.0, 0.5, 8.0], ["a[0]", "a[1]", "a[2]"])
+    ticks = display.plot().ax_.get_xticks()
     assert 0 in ticks
     assert 5 <= len(ticks) <= 9  # labels of more touch
 
@@ -156,23 +152,6 @@ def test_long_names_leave_the_numbers_their_room():
     (label,) = (text.get_text() for text in display.axes_[-1].get_yticklabels())
     assert label.startswith("a long name")
     assert len(label) <= 40
-
-
-def test_long_names_on_one_axis_stay_apart():
-    plt = pytest.importorskip("matplotlib.pyplot", reason="needs the 'plot' extra")
-    steps = ("simpleimputer__statistics_", "standardscaler__mean_", "standardscaler__var_")
-    names = [f"columntransformer__pipeline__{step}[months_homeless]" for step in steps]
-    display = ReleaseDisplay(names=names, values=np.ones(3), errors=np.ones(3), learned=np.ones(3))
-    _, ax = plt.subplots()
-    ticks = [each.get_text() for each in display.plot(ax).ax_.get_yticklabels()]
-    assert len(set(ticks)) == 3
-    plt.close("all")
-
-
-def test_as_many_numbers_as_asked_for(model):
-    assert ReleaseDisplay.from_estimator(model, max_numbers=2).names == ["coef_[0]", "coef_[1]"]
-    with pytest.raises(ValueError, match=r"one of \['coef_', 'intercept_'\]"):
-        ReleaseDisplay.from_estimator(model, attribute="coefs_")
 
 
 @pytest.fixture(scope="module")
@@ -234,14 +213,6 @@ def test_the_curve_is_that_of_the_means(utility):
     assert f"without features: {utility.chance.mean():.3g}" in str(utility)
 
 
-def test_a_test_oracle_of_other_tasks_is_refused():
-    oracle = RandomTaskOracle(np.random.default_rng(0).random((20, 1)), classes=[0, 1])
-    sampler = SensitivitySampler(oracle, gamma=0.4, random_state=0)
-    model = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=sampler)
-    with pytest.raises(ValueError, match="must draw all records by one rule"):
-        PrivacyUtilityDisplay.from_plan(model, 20, test_oracle=oracle)
-
-
 def test_the_smallest_level_that_suffices_is_suggested(utility):
     with pytest.warns(UserWarning, match="records like the oracle's"):
         assert utility.suggest_epsilon(0.75) == 100.0
@@ -251,22 +222,6 @@ def test_the_smallest_level_that_suffices_is_suggested(utility):
         assert utility.suggest_epsilon(0.1) == 0.01
     with pytest.raises(ValueError, match=r"without noise 0\."):
         utility.suggest_epsilon(1.1)
-
-
-def test_the_legend_of_a_density_leaves_the_bars_free():
-    """Where it stands depends on lines alone, and bars to the right are where it likes to be."""
-    at = np.linspace(0, 1, 21)
-    display = PrivateDensityDisplay(
-        grid=[at], values=np.ones(21), names=["x"], level=0.9, lattice=at,
-        intervals=np.column_stack([3 * at, 3 * at + 1 + 3 * (at > 0.4)]),
-    ).plot()  # fmt: skip
-    display.figure_.canvas.draw()
-    box = display.ax_.get_legend().get_window_extent()
-    bars = np.column_stack(display.bars_.get_data()).reshape(-1, 3, 2)[:, :2]
-    ends = display.ax_.transData.transform(bars.reshape(-1, 2)).reshape(-1, 2, 2)
-    within = (box.x0 < ends[:, 0, 0]) & (ends[:, 0, 0] < box.x1)
-    assert within.any()
-    assert not (within & (ends[:, 1, 1] > box.y0) & (ends[:, 0, 1] < box.y1)).any()
 
 
 def _display(*levels, exact=(0.9, 0.9)):
@@ -281,16 +236,6 @@ def _display(*levels, exact=(0.9, 0.9)):
     )
 
 
-def test_means_have_the_standard_errors_of_their_datasets():
-    text = str(_display([0.6, 0.8], [0.8, 0.9]))
-    assert "standard error of 2 datasets" in text
-    assert "epsilon 1: 0.7 ± 0.1\n" in text
-    assert "without noise: 0.9 ± 0" in text
-    alone = str(_display([0.6], exact=[0.9]))
-    assert "±" not in alone
-    assert "standard error" not in alone
-
-
 @pytest.mark.parametrize(("second", "is_named"), [(0.8, True), (0.62, False)])
 def test_a_smaller_level_that_misses_the_target_by_chance_is_named(second, is_named):
     display = _display([0.6, second], [0.8, 0.9])  # standard errors .1 or .01 of the first
@@ -298,43 +243,33 @@ def test_a_smaller_level_that_misses_the_target_by_chance_is_named(second, is_na
         assert display.suggest_epsilon(0.85) == 2.0
     told = str(caught[0].message)
     assert ("Epsilon 1 may do as well: it scores 0.7 ± 0.1" in told) == is_named
-    assert ("'n_datasets'" in told) == is_named
+    assert ("epsilon 1: 0.7 ± 0.1\n" in str(display)) == is_named
+    assert "±" not in str(_display([0.6], exact=[0.9]))
+    assert len(display.plot().ax_.get_lines()) == 2  # no model of chance, and no line for it
 
 
-def test_a_simulation_draws_other_pairs_than_a_fit(task):
-    """What was chosen by its draws would otherwise bias the sensitivity of the fit."""
-    rng = np.random.default_rng(0)
-    options = {"n_datasets": 1, "test_oracle": None, "rng": rng, "owner": "a test"}
-    seeds = {Simulation(task.sensitivity, 20, **options).seed for _ in range(20)}
-    assert len(seeds) == 20
-    assert min(seeds) >= 2**62  # larger than a seed that anybody types
+def simulated(sensitivity, *args, **options):
+    model = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=sensitivity)
+    return lambda: PrivacyUtilityDisplay.from_plan(model, *args, **options)
 
 
-def test_without_a_model_of_chance_there_is_no_line():
-    scorer = PrivacyUtilityDisplay(
-        epsilons=np.array([1.0]),
-        scores=np.ones((1, 2)),
-        exact=np.ones(2),
-        public=None,
-        chance=None,
-        scoring="R",
-    )
-    assert len(scorer.plot().ax_.get_lines()) == 2
+NEVER = SensitivitySampler(Mock(side_effect=AssertionError))
+TASKS = RandomTaskOracle(np.random.default_rng(0).random((20, 1)), classes=[0, 1])
 
 
-@pytest.mark.parametrize("epsilons", [[], [0.0, 1.0], [np.inf], [np.nan]])
-def test_levels_are_positive_and_finite(task, epsilons):
-    with pytest.raises(ValueError, match="'epsilons' parameter"):
-        PrivacyUtilityDisplay.from_plan(task, 100, epsilons=epsilons)
-
-
-def test_a_score_that_there_is_not_is_refused_before_anything_is_drawn():
-    oracle = Mock(side_effect=AssertionError)
-    model = PrivateEstimator(
-        Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=SensitivitySampler(oracle)
-    )
-    with pytest.raises(ValueError, match="rocauc"):
-        PrivacyUtilityDisplay.from_plan(model, 100, scoring="rocauc")
+@pytest.mark.loop(
+    ("call", "word"),
+    [
+        *((simulated(NEVER, 100, epsilons=each), "'epsilons'") for each in ([], [0.0], [np.nan])),
+        (simulated(NEVER, 100, scoring="rocauc"), "rocauc"),
+        (simulated(SensitivitySampler(TASKS), 20, test_oracle=TASKS), "one rule"),
+        (simulated(0.1, 100), "Sampler"),
+        (simulated(0.1), "'n_samples'"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused_before_anything_is_drawn(call, word):
+    with pytest.raises((ValueError, TypeError), match=word):
+        call()
 
 
 @pytest.mark.parametrize("n_rows", [7, 200])
@@ -347,17 +282,6 @@ def test_the_ticks_of_a_budget_are_its_rows_or_some_of_them(n_rows):
     step = -(-(n_rows + 1) // 40)
     assert texts == ["start", *(f"row {i}" for i in range(step, n_rows + 1, step))]
     assert np.allclose(display.line_.get_ydata(), 99 - 0.1 * np.arange(n_rows + 1))
-
-
-def test_only_a_sampler_has_public_records():
-    known = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.1)
-    with pytest.raises(TypeError, match=r"Sampler\. Got sensitivity=0\.1\. Give it a"):
-        PrivacyUtilityDisplay.from_plan(known, 100)
-    with pytest.raises(TypeError, match="'n_samples' parameter"):
-        PrivacyUtilityDisplay.from_plan(known)
-    plan = known.plan(10, like=(np.zeros((2, 3)), np.zeros(2)))
-    with pytest.raises(ValueError, match="must have an oracle"):
-        PrivacyUtilityDisplay.from_plan(plan)
 
 
 def wine(n_columns):
@@ -423,28 +347,6 @@ def test_a_picture_says_what_its_density_was_divided_by():
     assert whole.ax_.get_legend() is None
     whole.ax_.plot([12, 13], [0, 10])  # what is drawn into it afterwards is not cut
     assert whole.ax_.get_ylim()[1] > 10
-
-
-def test_line_and_bars_are_of_one_scale():
-    """A third of the records has gaps, and without noise the bars are where the line is."""
-    X = np.insert(wine(1).to_numpy(), [0] * 90, np.nan, axis=0)
-    model = PrivateEstimator(
-        KernelDensity(bandwidth=0.5),
-        mechanism=LaplaceMechanism(1e4),
-        sensitivity="known",
-        release=BernsteinTransformer(degree=200, feature_range=(11, 15)),
-        random_state=0,
-    ).fit(X)
-    drawn = PrivateDensityDisplay.from_estimator(model, level=0.9, random_state=0).plot()
-    assert 0.5 < drawn.mass < 0.68
-    at_points = np.interp(drawn.lattice, drawn.grid[0], drawn.values)
-    complete = KernelDensity(bandwidth=0.5).fit(wine(1).to_numpy())
-    exact = np.exp(complete.score_samples(drawn.lattice[:, None]))
-    inside = trapezoid(exact, drawn.lattice)
-    for ends in drawn.intervals.T:
-        np.testing.assert_allclose(ends, at_points, rtol=0.02)
-        np.testing.assert_allclose(ends, exact / inside, rtol=0.01)
-    assert drawn.ax_.get_legend().get_title().get_text() == f"both divided by {drawn.mass:.3g}"
 
 
 def test_what_noise_adds_to_the_line_is_not_taken_from_the_bars():

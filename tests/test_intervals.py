@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
@@ -12,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skdp import (
-    BernsteinTransformer,
     LaplaceMechanism,
     Mechanism,
     PrivacyGuarantee,
@@ -22,7 +20,6 @@ from skdp import (
     UniformOracle,
     load,
     plan_release,
-    release,
 )
 from skdp.audit import find_leaks
 from skdp.bounds import mean_bound
@@ -107,21 +104,6 @@ def test_labels_are_stable_where_noise_does_not_decide():
     assert ((stable >= 0) & (stable <= 1)).all()
 
 
-def test_a_released_function_has_intervals_too():
-    lattice = BernsteinTransformer(degree=3, feature_range=(0, 1))
-    model = private(
-        Ridge(),
-        sensitivity=SensitivitySampler(
-            UniformOracle([(0, 1)], y_bounds=(0, 1)), n_pairs=19, gamma=0.2
-        ),
-        release=lattice,
-        mechanism=LaplaceMechanism(1.0, code=None),
-    )
-    x = np.linspace(0, 1, 20)[:, None]
-    low, high = model.fit(x, x[:, 0]).predict_interval(x, n_draws=39).T
-    assert (low < high).all()
-
-
 class Clipped(Mechanism):
     """Noise on a clipped value: released zeros would not tell what it is off by."""
 
@@ -141,7 +123,6 @@ def test_a_mechanism_of_which_nothing_is_known_is_simulated_on_public_values():
     assert ((low < exact) & (exact < high)).all()
 
 
-@pytest.mark.slow
 def columns_of(X):
     return X.mean(axis=0)
 
@@ -161,34 +142,13 @@ def test_a_plain_statistic_has_intervals_too(n_columns, how, tmp_path):
     exact, inside = np.atleast_1d(function(records)), []
     for seed in range(40):
         released = plan.execute(records, random_state=seed)
-        low, high = released.value_interval(0.8, n_draws=199, random_state=seed).T
+        low, high = released.value_interval(0.8, n_draws=99, random_state=seed).T
         inside += [*((low <= exact) & (exact <= high))]
     assert 0.6 < np.mean(inside) < 0.97
     released.save(tmp_path, n_draws=99)
     kept = load(tmp_path).value_interval(0.8, random_state=0)
     assert kept.shape == (exact.size, 2)
     assert np.all((kept[:, 0] < released.value) & (released.value < kept[:, 1]))
-
-
-def test_of_noise_alone_an_interval_is_nearly_that_of_its_law():
-    records = np.random.default_rng(0).uniform(size=80)
-    released = release(
-        np.mean, records, mechanism=LaplaceMechanism(3.0), sensitivity=mean_bound(80, ranges=(0, 1))
-    )
-    end = np.log(10) / (3 * 80)
-    for seed in range(3):
-        interval = released.value_interval(0.9, random_state=seed)[0] - released.value
-        np.testing.assert_allclose(interval, [-end, end], rtol=0.15)
-
-
-def test_a_fitted_estimator_has_the_intervals_of_its_numbers():
-    model = private(Ridge()).fit(X, y)
-    ends = model.value_interval(0.8, n_draws=39, random_state=0)
-    assert ends.shape == (11, 2)
-    released = np.append(model.estimator_.coef_, model.estimator_.intercept_)
-    assert ((ends[:, 0] < released) & (released < ends[:, 1])).all()
-    again = model.plan_.execute(X, y, random_state=0)
-    np.testing.assert_array_equal(again.value_interval(0.8, n_draws=39, random_state=0), ends)
 
 
 def released_where_noise_refuses_to_be_logged(model, labels):
@@ -216,18 +176,6 @@ def released_where_noise_refuses_to_be_logged(model, labels):
     return private, amounts, fails
 
 
-@pytest.mark.filterwarnings("ignore:invalid value encountered in log1p")  # which is the subject
-def test_a_simulated_model_that_cannot_predict_predicts_no_label():
-    labels = np.random.default_rng(1).integers(2, size=600)
-    private, amounts, fails = released_where_noise_refuses_to_be_logged(
-        LogisticRegression(), labels
-    )
-    share = private.predict_stability(amounts, n_draws=39, random_state=0)
-    assert share.shape == (300,)
-    assert share.min() >= 0
-    assert share.max() <= 1 - fails / 39
-
-
 @pytest.mark.filterwarnings("ignore:invalid value encountered in log1p")  # as above
 def test_a_simulated_model_that_cannot_predict_might_have_said_anything():
     labels = np.random.default_rng(1).uniform(size=600)
@@ -248,19 +196,14 @@ def test_calls_that_cannot_be_served_are_refused():
         assert not hasattr(private(estimator), "predict_interval")
     model = private(Ridge()).fit(X, y)
     for options in ({"level": 1.0}, {"level": 0.99, "n_draws": 150}, {"n_draws": 0}):
-        with pytest.raises(ValueError, match=r"of an interval|n_draws"):
+        with pytest.raises(ValueError, match=r"interval|n_draws"):
             model.predict_interval(X, **options)
+    ends = model.value_interval(0.8, n_draws=39, random_state=0)
+    released = np.append(model.estimator_.coef_, model.estimator_.intercept_)
+    assert ((ends[:, 0] < released) & (released < ends[:, 1])).all()
     again = private(Ridge(), sensitivity=model.sensitivity_).fit(X, y)
-    with pytest.raises(ValueError, match="oracle of an estimate"):
+    with pytest.raises(ValueError, match="oracle"):
         again.predict_interval(X)
-
-
-def test_what_is_saved_describes_no_public_record(tmp_path):
-    """As the scores do, which only the target of the plan has."""
-    plan = private(PLSRegression(), sensitivity=5.0).plan(len(X), like=(X, y))
-    plan.execute(X, y).save(tmp_path)
-    fits = [each.target.public_fit for each in (plan, load(tmp_path).simulator)]
-    assert [hasattr(fit, "x_scores_") for fit in fits] == [True, False]
 
 
 @pytest.mark.slow

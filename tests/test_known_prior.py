@@ -96,31 +96,19 @@ def test_the_promise_is_plain_and_says_what_the_prior_is_for(plans, mechanism):
 @every_mechanism
 def test_a_mean_of_correlated_columns_is_closer_with_the_prior(plans, mechanism):
     """Seeded; the factor is above 5 for each, over 20 datasets."""
-    prior = plans[mechanism]
-    plain = mechanism
+    prior, plain = plans[mechanism], mechanism
     if isinstance(mechanism, L2LaplaceMechanism):  # 30 numbers are too many without a code
         plain = GaussianMechanism(0.3, 1e-5)
     plain = plan_release(means, n_samples=N, like=X, mechanism=plain, sensitivity=known(prior=None))
-    errors = []
-    for seed in range(20):
+    with_prior, without = 0.0, 0.0
+    for seed in range(10):
         data = people(N, np.random.default_rng(1000 + seed))
-        errors.append(
-            [
-                np.linalg.norm(plan.execute(data, random_state=seed).value - data.mean(axis=0))
-                for plan in (prior, plain)
-            ]
-        )
-    with_prior, without = np.mean(errors, axis=0)
+        exact = data.mean(axis=0)
+        with_prior += np.linalg.norm(prior.execute(data, random_state=seed).value - exact) / 10
+        without += np.linalg.norm(plain.execute(data, random_state=seed).value - exact) / 10
     assert without > 4 * with_prior
     spread = np.sqrt(np.sum(prior.standard_errors**2))
     assert 0.5 * spread < with_prior < 1.5 * spread
-
-
-@every_mechanism
-def test_an_infinite_epsilon_releases_the_exact_value(mechanism):
-    mechanism = with_epsilon(mechanism, np.inf)
-    released = release(means, X, mechanism=mechanism, sensitivity=known())
-    np.testing.assert_array_equal(released.value, X.mean(axis=0))
 
 
 @every_mechanism

@@ -15,17 +15,6 @@ def test_a_variable_of_the_environment_chooses_the_size(size, full, monkeypatch)
     assert runpy.run_path(str(FOLDER / "reproduced.py"))["FULL"] is full
 
 
-def test_a_long_cell_is_wrapped_within_its_column(capsys):
-    compare = runpy.run_path(str(FOLDER / "reproduced.py"))["compare"]
-    compare(("error", "0.1", "0.2", "other records " * 4))
-    header, _, first, *more = capsys.readouterr().out.splitlines()
-    column = header.index("why different")
-    assert first[:column].split() == ["error", "0.1", "0.2"]
-    assert more
-    assert all(not line[:column].strip() for line in more)
-    assert " ".join(line[column:] for line in (first, *more)).split() == ["other", "records"] * 4
-
-
 def test_each_page_asserts_its_claims_and_stands_in_the_list_of_all():
     listed = (ROOT / "docs" / "user_guide" / "papers.md").read_text()
     pages = sorted(FOLDER.glob("plot_*.py"))

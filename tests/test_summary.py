@@ -3,7 +3,6 @@
 import pickle
 import re
 import warnings
-from dataclasses import replace
 from functools import partial, wraps
 
 import numpy as np
@@ -37,12 +36,10 @@ from skdp import (
     PrivateEstimator,
     PrivateSearchCV,
     PublicDataOracle,
-    ReleaseDisplay,
     ReleaseSummary,
     SensitivitySampler,
     UniformOracle,
     load,
-    plan_release,
     release,
 )
 from skdp.accounting import PrivacyAccountant
@@ -284,20 +281,6 @@ def test_other_names_are_refused_before_anything_is_paid(function, names, word):
     assert accountant.total().n_releases == 0
 
 
-def test_names_that_are_put_into_a_plan_are_read_in_the_same_way():
-    X, mechanism = np.ones((20, 2)), LaplaceMechanism(1.0)
-    plan = plan_release(np.mean, n_samples=20, like=X, mechanism=mechanism, sensitivity=1.0)
-    named = replace(plan, names=("mean",)).execute(X)
-    assert named.summary().names == ["value[mean]"]
-    plan = plan_release(
-        lambda X: np.ones((2, 2)), n_samples=20, like=X, mechanism=mechanism, sensitivity=1.0
-    )
-    for names in (("ab", "xyz", "c"), [["r", "s"], list("abcd")]):  # which do not fit
-        assert replace(plan, names=names).execute(X).summary().names[0] == "value[0, 0]"
-    with pytest.raises(ValueError, match="Got a str"):
-        replace(plan, names="ab")
-
-
 def lattice(*box, degree=1):
     return BernsteinTransformer(degree=degree, feature_range=box)
 
@@ -361,25 +344,6 @@ def test_a_density_behind_steps_is_that_of_the_columns_as_they_are(how):
     assert np.all(np.abs(summary.values - density) < 8 * summary.errors)
     assert summary.errors.max() < 0.3 * density.max()
     assert summary.names[1] == "value[age=30, debt=-125]"
-
-
-@pytest.mark.parametrize(
-    ("name", "attribute", "entry"),
-    [
-        ("intercept_", "intercept_", ""),
-        ("coefs_[0][1, 0]", "coefs_[0]", "1, 0"),
-        ("estimators_[0]__coef_[age]", "estimators_[0]__coef_", "age"),
-        ("value[[18, 30)]", "value", "[18, 30)"),
-        ("value[a]b[c]", "value", "a]b[c"),
-    ],
-)
-def test_rows_stand_below_their_attribute(name, attribute, entry):
-    numbers = np.ones(2)
-    summary = ReleaseSummary("a promise", [name, name], numbers, numbers, numbers)
-    _, head, *rows = summary.table().splitlines()
-    assert head == attribute
-    assert [row.startswith(f"  {entry}") for row in rows] == [True, True]
-    assert ReleaseDisplay.from_summary(summary, attribute=attribute).names == [name, name]
 
 
 def test_a_number_that_was_brought_into_range_says_what_it_is_in_the_model():

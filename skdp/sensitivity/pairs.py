@@ -26,13 +26,8 @@ from skdp.core.interrupts import raise_noted
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.streams import block_key, pair_key, pilot_key, streams
-<<<<<<< HEAD
 from skdp.core.target import LabeledValueError, Target, pair_values
-from skdp.sensitivity.drawing import draw, shaken
-=======
-from skdp.core.target import LabeledValueError, Target
 from skdp.sensitivity.drawing import draw, perturbed
->>>>>>> sensitivity
 from skdp.sensitivity.execution import CHUNK_SIZE, run_chunk
 
 ROUNDING = 2.0**-46
