@@ -10,10 +10,10 @@ from skdp import (
     ClipNorm,
     KnownSensitivity,
     L2LaplaceMechanism,
-    SensitivitySampler,
     LaplaceMechanism,
     MomentClassifier,
     PrivateEstimator,
+    SensitivitySampler,
     plan_release,
 )
 from skdp.bounds import mean_bound
