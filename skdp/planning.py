@@ -128,13 +128,14 @@ def make_plan(
     mechanism = clone(mechanism)
     check_chooses(mechanism, target)
     oracle, sampled = sensitivity.draws_from, isinstance(sensitivity, SensitivitySampler)
-    if getattr(mechanism, "code", None) == "learned" and not (oracle or sensitivity.geometry.code):
+    is_known = isinstance(sensitivity, KnownSensitivity)
+    has_records = sampled or (is_known and oracle is not None) or sensitivity.geometry.code
+    if getattr(mechanism, "code", None) == "learned" and not has_records:
         raise ValueError(
             f"The 'code' parameter of {type(mechanism).__name__} must not be 'learned' where there "
             "are no public records to learn it from. Pass a SensitivitySampler, or a bound with a "
             "'prior'."
         )
-    is_known = isinstance(sensitivity, KnownSensitivity)
     gaps = None
     if oracle is not None and not is_known:
         gaps = frozenset(gaps_in(sensitivity.public_dataset(n_samples, schema).X))

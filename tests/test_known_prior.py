@@ -149,7 +149,7 @@ def test_a_code_is_kept_for_later_releases_at_another_epsilon(plans):
     assert again.mechanism.geometry == first.mechanism.geometry
     assert again.sensitivity == first.sensitivity
     assert again.share_learned > first.share_learned
-    with pytest.raises(ValueError, match="bounds neither larger norms nor norms in another"):
+    with pytest.raises(ValueError, match="bounds neither larger norms nor those of another"):
         plan_release(
             means,
             n_samples=N,
