@@ -24,26 +24,25 @@ from skdp import (
     ExponentialMechanism,
     GaussianMechanism,
     GaussianOracle,
-    Geometry,
     KnownSensitivity,
     LaplaceMechanism,
     MakeOracle,
     PrivacyGuarantee,
     PrivateEstimator,
     PrivateSearchCV,
-    PublicCode,
     PublicDataOracle,
     RandomDensityOracle,
     RandomTaskOracle,
     SensitivitySampler,
     UniformOracle,
-    order_statistic,
     plan_release,
     public_search,
     release,
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import mean_bound
+from skdp.codes import Geometry, PublicCode
+from skdp.sensitivity import order_statistic
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(60, 3)), RNG.integers(0, 2, 60)
