@@ -28,14 +28,14 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from skdp import (
-    AdditiveTarget,
     BernsteinTransformer,
     LaplaceMechanism,
     PrivateEstimator,
     PublicDataOracle,
     SensitivitySampler,
-    order_statistic,
 )
+from skdp.functions import AdditiveTarget
+from skdp.sensitivity import order_statistic
 
 GAMMAS = (0.05, 0.01)
 LONG = 30.0

@@ -40,13 +40,8 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
-from skdp import (
-    AdditiveTarget,
-    LaplaceMechanism,
-    PrivateEstimator,
-    SensitivitySampler,
-    release,
-)
+from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, release
+from skdp.functions import AdditiveTarget
 
 NAMES = ["first", "second", "third"]
 Records = tuple[np.ndarray, np.ndarray]

@@ -18,14 +18,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skdp import (
-    LaplaceMechanism,
-    PrivacyUtilityDisplay,
-    PrivateEstimator,
-    RandomTaskOracle,
-    ReleaseDisplay,
-    SensitivitySampler,
-)
+from skdp import LaplaceMechanism, PrivateEstimator, RandomTaskOracle, SensitivitySampler
+from skdp.displays import PrivacyUtilityDisplay, ReleaseDisplay
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 X_public, X_private, _, y_private = train_test_split(X, y, test_size=0.5, random_state=0)

@@ -17,7 +17,6 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import minmax_scale
 
 from skdp import (
-    BudgetDisplay,
     BudgetExceededError,
     ExponentialMechanism,
     LaplaceMechanism,
@@ -28,6 +27,7 @@ from skdp import (
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.displays import BudgetDisplay
 
 X, y = make_regression(n_samples=1200, n_features=3, noise=20.0, random_state=0)
 X, y = minmax_scale(X), minmax_scale(y)

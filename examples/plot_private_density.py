@@ -20,13 +20,8 @@ from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from skdp import (
-    BernsteinTransformer,
-    LaplaceMechanism,
-    PrivateDensityDisplay,
-    PrivateEstimator,
-    RandomDensityOracle,
-)
+from skdp import BernsteinTransformer, LaplaceMechanism, PrivateEstimator, RandomDensityOracle
+from skdp.displays import PrivateDensityDisplay
 
 patients = load_diabetes(scaled=False).data
 bmi, pressure = patients[:, [2]], patients[:, [3]]

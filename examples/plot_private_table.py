@@ -22,14 +22,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skdp import (
-    LaplaceMechanism,
-    PrivateEstimator,
-    PublicDataOracle,
-    ReleaseDisplay,
-    SensitivitySampler,
-    load,
-)
+from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler, load
+from skdp.displays import ReleaseDisplay
 
 wine = load_wine(as_frame=True)
 table = wine.data[["alcohol", "malic_acid", "flavanoids", "proline"]].copy()

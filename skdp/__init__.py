@@ -4,18 +4,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from skdp._version import __version__ as __version__
-from skdp.core.code import PublicCode
-from skdp.core.geometry import Geometry
-from skdp.core.guarantee import NeighboringRelation, PrivacyGuarantee
+from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
-from skdp.displays import (
-    BudgetDisplay,
-    PrivacyUtilityDisplay,
-    PrivateDensityDisplay,
-    ReleaseDisplay,
-    SensitivityDisplay,
-)
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
@@ -28,16 +19,8 @@ from skdp.exceptions import (
     PrivacyLeakWarning,
     PrivateEvaluationError,
 )
-from skdp.functions.additive import AdditiveTarget
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.fitted_function import FittedFunctionTarget
-from skdp.functions.lattice import BernsteinTarget
-from skdp.functions.released import (
-    ReleasedClassifier,
-    ReleasedOutlierDetector,
-    ReleasedRegressor,
-)
-from skdp.functions.released_density import ReleasedDensity
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
@@ -45,30 +28,28 @@ from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.plan import ReleasePlan
 from skdp.release import plan_release, release
-from skdp.result import Release, ReleaseSummary, load
+from skdp.result import Release, load
 from skdp.search.private import PrivateSearchCV
 from skdp.search.public import public_search
 from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.oracles import (
-    GaussianOracle,
-    MakeOracle,
-    UniformOracle,
-)
+from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, UniformOracle
 from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_density import RandomDensityOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
-from skdp.sensitivity.sampler import SamplingPlan, SensitivitySampler
+from skdp.sensitivity.sampler import SensitivitySampler
 
 if TYPE_CHECKING:
-    from skdp import accounting, audit, bounds, risk
+    from skdp import accounting as accounting
+    from skdp import audit as audit
+    from skdp import bounds as bounds
+    from skdp import codes as codes
+    from skdp import displays as displays
+    from skdp import functions as functions
+    from skdp import risk as risk
 
 __all__ = [
-    "AdditiveTarget",
-    "BernsteinTarget",
     "BernsteinTransformer",
-    "BudgetDisplay",
     "BudgetExceededError",
     "ClipBox",
     "ClipNorm",
@@ -77,7 +58,6 @@ __all__ = [
     "FunctionTarget",
     "GaussianMechanism",
     "GaussianOracle",
-    "Geometry",
     "KnownSensitivity",
     "L2LaplaceMechanism",
     "LaplaceMechanism",
@@ -87,51 +67,37 @@ __all__ = [
     "Mechanism",
     "MomentClassifier",
     "MomentRegressor",
-    "NeighboringRelation",
     "Oracle",
-    "OrderStatistic",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
-    "PrivacyUtilityDisplay",
-    "PrivateDensityDisplay",
     "PrivateEstimator",
     "PrivateEvaluationError",
     "PrivateSearchCV",
-    "PublicCode",
     "PublicDataOracle",
     "RandomDensityOracle",
     "RandomTaskOracle",
     "Release",
-    "ReleaseDisplay",
     "ReleasePlan",
-    "ReleaseSummary",
-    "ReleasedClassifier",
-    "ReleasedDensity",
-    "ReleasedOutlierDetector",
-    "ReleasedRegressor",
-    "SamplingPlan",
-    "SensitivityDisplay",
     "SensitivityEstimate",
     "SensitivitySampler",
     "Target",
     "UniformOracle",
-    "accounting",
-    "audit",
-    "bounds",
     "load",
-    "order_statistic",
     "plan_release",
     "public_search",
     "register",
     "release",
-    "risk",
     "supported_estimators",
 ]
 
 
+WINGS = {"accounting", "audit", "bounds", "codes", "displays", "functions", "risk"}
+"""Modules with names of their own, imported when they are asked for: they take time."""
+
+
 def __getattr__(name: str) -> Any:
     """Import the modules that look back at a release when they are asked for: they take time."""
-    if name in {"accounting", "audit", "bounds", "risk"}:
+    if name in WINGS:
         return importlib.import_module(f"skdp.{name}")
     raise AttributeError(f"module 'skdp' has no attribute {name!r}")
 
@@ -139,4 +105,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """List what is public, and not what this module imports for itself."""
     own = {name for name in globals() if name.startswith("__")}
-    return sorted({*own, *__all__})
+    return sorted({*own, *__all__, *WINGS})

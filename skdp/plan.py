@@ -138,7 +138,7 @@ class ReleasePlan:
       data: 100 records (a public number), X numpy.ndarray of ['float64']
       evaluations: 398 on public records (... s), then 1 on the data
       noise: LaplaceMechanism
-      standard error of the noise: 0.01
+      standard error of the noise: 0.011
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> plan.execute(X).guarantee == plan.guarantee
     True

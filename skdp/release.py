@@ -107,7 +107,7 @@ def release(
     See Also
     --------
     PrivateEstimator : The same for an estimator.
-    BernsteinTarget : A function on a box, to be released as a whole.
+    skdp.functions.BernsteinTarget : A function on a box, to be released as a whole.
 
     Examples
     --------

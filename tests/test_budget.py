@@ -20,7 +20,6 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skdp import (
-    BudgetDisplay,
     BudgetExceededError,
     ExponentialMechanism,
     GaussianMechanism,
@@ -38,6 +37,7 @@ from skdp import (
 )
 from skdp import plan as plan_module
 from skdp.accounting import PrivacyAccountant, default_accountant
+from skdp.displays import BudgetDisplay
 
 X = np.random.default_rng(0).uniform(size=(60, 1))
 Y = X[:, 0]

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from skdp import (
-    AdditiveTarget,
     GaussianMechanism,
     LaplaceMechanism,
     SensitivitySampler,
     Target,
-    order_statistic,
     plan_release,
     release,
 )
 from skdp.codes.encoder import with_learned_code
 from skdp.core.streams import pair_key
+from skdp.functions import AdditiveTarget
 from skdp.mechanisms.laplace import laplace_scale
 from skdp.mechanisms.noise import byte_source
+from skdp.sensitivity import order_statistic
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.pairs import PairSource, measure_pairs, pilot_pair
 

@@ -21,12 +21,10 @@ from skdp import (
     BernsteinTransformer,
     FunctionTarget,
     GaussianOracle,
-    Geometry,
     KnownSensitivity,
     LaplaceMechanism,
     Oracle,
     PrivateEstimator,
-    PublicCode,
     PublicDataOracle,
     SensitivityEstimate,
     SensitivitySampler,
@@ -37,7 +35,7 @@ from skdp import (
 )
 from skdp.audit import audit_estimator, audit_release, find_large_sensitivity
 from skdp.bounds import mean_bound
-from skdp.codes import encoder
+from skdp.codes import Geometry, PublicCode, encoder
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.noise import byte_source
 

@@ -15,20 +15,22 @@ from sklearn.preprocessing import MinMaxScaler
 
 from skdp import (
     BernsteinTransformer,
-    BudgetDisplay,
     LaplaceMechanism,
     PrivacyGuarantee,
-    PrivacyUtilityDisplay,
-    PrivateDensityDisplay,
     PrivateEstimator,
     RandomTaskOracle,
-    ReleaseDisplay,
-    ReleaseSummary,
-    SensitivityDisplay,
     SensitivitySampler,
     UniformOracle,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.displays import (
+    BudgetDisplay,
+    PrivacyUtilityDisplay,
+    PrivateDensityDisplay,
+    ReleaseDisplay,
+    SensitivityDisplay,
+)
+from skdp.result import ReleaseSummary
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="needs the 'plot' extra")
 

@@ -24,11 +24,11 @@ from skdp import (
     LaplaceMechanism,
     PrivateEstimator,
     RandomDensityOracle,
-    ReleasedDensity,
     load,
     release,
 )
 from skdp.bounds import mean_bound
+from skdp.functions import ReleasedDensity
 from skdp.functions.known_density import KERNELS, KnownDensityTarget
 
 UNIT = np.array([[0.0, 0.0], [1.0, 1.0], [0.2, 0.7]])

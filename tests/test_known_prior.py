@@ -9,7 +9,6 @@ from sklearn.svm import LinearSVC
 
 from skdp import (
     GaussianMechanism,
-    Geometry,
     KnownSensitivity,
     L2LaplaceMechanism,
     LaplaceMechanism,
@@ -21,6 +20,7 @@ from skdp import (
 )
 from skdp.audit import audit_release
 from skdp.bounds import mean_bound, svm_bound
+from skdp.codes import Geometry
 
 N, D = 400, 30
 DIRECTIONS = np.random.default_rng(99).normal(size=(3, D)) / 30

@@ -22,7 +22,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdp import (
     BernsteinTransformer,
-    Geometry,
     LaplaceMechanism,
     PrivacyGuarantee,
     PrivateEstimator,
@@ -33,6 +32,7 @@ from skdp import (
     release,
 )
 from skdp.audit import find_leaks
+from skdp.codes import Geometry
 from skdp.estimators.parameters import ParameterTarget
 from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.mechanisms.base import Mechanism

@@ -21,12 +21,10 @@ from skdp import (
     BernsteinTransformer,
     ExponentialMechanism,
     GaussianMechanism,
-    Geometry,
     KnownSensitivity,
     L2LaplaceMechanism,
     LaplaceMechanism,
     PrivateEstimator,
-    PublicCode,
     PublicDataOracle,
     RandomTaskOracle,
     SensitivitySampler,
@@ -36,6 +34,7 @@ from skdp import (
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import svm_bound
+from skdp.codes import Geometry, PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.core.target import as_target

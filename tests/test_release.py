@@ -12,8 +12,6 @@ import polars as pl
 import pytest
 
 from skdp import (
-    AdditiveTarget,
-    BernsteinTarget,
     BernsteinTransformer,
     ExponentialMechanism,
     FunctionTarget,
@@ -32,6 +30,7 @@ from skdp import (
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import mean_bound
+from skdp.functions import AdditiveTarget, BernsteinTarget
 
 ORACLE = UniformOracle([(0, 1), (0, 1)])
 X = np.random.default_rng(0).uniform(size=(60, 2))

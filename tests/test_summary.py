@@ -28,7 +28,6 @@ from sklearn.preprocessing import (
 from sklearn.tree import DecisionTreeRegressor
 
 from skdp import (
-    BernsteinTarget,
     BernsteinTransformer,
     ExponentialMechanism,
     LaplaceMechanism,
@@ -36,13 +35,14 @@ from skdp import (
     PrivateEstimator,
     PrivateSearchCV,
     PublicDataOracle,
-    ReleaseSummary,
     SensitivitySampler,
     UniformOracle,
     load,
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.functions import BernsteinTarget
+from skdp.result import ReleaseSummary
 
 pd = pytest.importorskip("pandas", reason="needs the 'dataframe' extra")
 

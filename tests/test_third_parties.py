@@ -194,7 +194,7 @@ def test_the_example_refuses_too_fine_a_grid_before_private_data_are_read(parts,
 class FloatingPoint(Mechanism):
     """The mistake of drawing from what only a seeded source has."""
 
-    geometry = skdp.Geometry(1)
+    geometry = skdp.codes.Geometry(1)
 
     def release(self, value, sensitivity, rng):
         return value + rng.laplace(0, sensitivity, size=value.shape)

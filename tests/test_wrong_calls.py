@@ -24,26 +24,25 @@ from skdp import (
     ExponentialMechanism,
     GaussianMechanism,
     GaussianOracle,
-    Geometry,
     KnownSensitivity,
     LaplaceMechanism,
     MakeOracle,
     PrivacyGuarantee,
     PrivateEstimator,
     PrivateSearchCV,
-    PublicCode,
     PublicDataOracle,
     RandomDensityOracle,
     RandomTaskOracle,
     SensitivitySampler,
     UniformOracle,
-    order_statistic,
     plan_release,
     public_search,
     release,
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import mean_bound
+from skdp.codes import Geometry, PublicCode
+from skdp.sensitivity import order_statistic
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(60, 3)), RNG.integers(0, 2, 60)
@@ -237,7 +236,6 @@ DRAWN = [
     ("labels not declared", fit(classes=[0]), "oracle.*label 1"),
     ("labels of another type", fit(classes=["a", "b"]), "oracle.*label 0"),
     ("too many classes", fit(classes=[0, 1, 2]), "oracle must yield every class"),
-    ("no classes", fit(sensitivity=0.1), "'classes'"),
     ("too few records", fit_to(X[:1], Y[:1]), "oracle must yield"),
     ("columns of the data", fit_to(X[:, :2], Y), "oracle.*2 columns"),
     ("sparse and dense", fit_to(sparse.csr_matrix(X), Y, sensitivity=sampler(

@@ -15,7 +15,7 @@ import numpy as np
 from reproduced import FULL, compare
 from scipy.special import lambertw
 
-from skdp import order_statistic
+from skdp.sensitivity import order_statistic
 
 # %%
 # Figure 2: the fewest pairs for a gamma

@@ -16,13 +16,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from reproduced import FULL, BernsteinMechanism, compare
 
-from skdp import (
-    BernsteinTransformer,
-    LaplaceMechanism,
-    RandomDensityOracle,
-    order_statistic,
-)
+from skdp import BernsteinTransformer, LaplaceMechanism, RandomDensityOracle
 from skdp.codes.encoder import with_learned_code
+from skdp.sensitivity import order_statistic
 
 N_RECORDS, BANDWIDTH = 5000, 0.1
 N_PAIRS, N_RELEASES = (50_000, 1000) if FULL else (5000, 50)

@@ -11,8 +11,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from reproduced import FULL, compare
 
-from skdp import AdditiveTarget, SensitivitySampler, order_statistic
+from skdp import SensitivitySampler
 from skdp.bounds import mean_bound
+from skdp.functions import AdditiveTarget
+from skdp.sensitivity import order_statistic
 
 # %%
 # Figure 4: exponential records

@@ -20,13 +20,9 @@ from reproduced import FULL, compare
 from scipy.stats import norm
 from sklearn.svm import SVC, LinearSVC
 
-from skdp import (
-    LaplaceMechanism,
-    PrivateEstimator,
-    SensitivitySampler,
-    order_statistic,
-)
+from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
 from skdp.bounds import svm_bound
+from skdp.sensitivity import order_statistic
 
 N, C = 1000, 3 / 1000
 svm = LinearSVC(loss="hinge", C=C, intercept_scaling=10, max_iter=100_000, random_state=0)

@@ -12,7 +12,6 @@ import numpy as np
 from reproduced import BernsteinMechanism, compare
 
 from skdp import (
-    BernsteinTarget,
     BernsteinTransformer,
     ExponentialMechanism,
     LaplaceMechanism,
@@ -21,6 +20,7 @@ from skdp import (
     release,
 )
 from skdp.bounds import mean_bound
+from skdp.functions import BernsteinTarget
 
 rng = np.random.default_rng(0)
 

@@ -5,7 +5,8 @@ import os
 from itertools import zip_longest
 from textwrap import wrap
 
-from skdp import Geometry, LaplaceMechanism, Mechanism
+from skdp import LaplaceMechanism, Mechanism
+from skdp.codes import Geometry
 
 FULL = os.environ.get("SKDP_PAPERS") == "full"  # `make papers`; else small enough for every build
 

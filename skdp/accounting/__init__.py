@@ -7,6 +7,12 @@ is computed, is in `skdp.risk`.
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import default_accountant
 from skdp.accounting.tally import BudgetTotal
-from skdp.core.guarantee import NoiseLaw
+from skdp.core.guarantee import NeighboringRelation, NoiseLaw
 
-__all__ = ["BudgetTotal", "NoiseLaw", "PrivacyAccountant", "default_accountant"]
+__all__ = [
+    "BudgetTotal",
+    "NeighboringRelation",
+    "NoiseLaw",
+    "PrivacyAccountant",
+    "default_accountant",
+]

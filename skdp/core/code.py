@@ -75,7 +75,7 @@ class PublicCode:
 
     Examples
     --------
-    >>> from skdp import PublicCode
+    >>> from skdp.codes import PublicCode
     >>> code = PublicCode(
     ...     encoder=[[1.0, 1.0]],
     ...     mean=[0.0, 0.0],

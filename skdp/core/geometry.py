@@ -98,7 +98,7 @@ class Geometry:
 
     Examples
     --------
-    >>> from skdp import Geometry
+    >>> from skdp.codes import Geometry
     >>> Geometry(1).distance([3.0, 4.0], [0.0, 0.0])
     7.0
     >>> Geometry(2).distance([3.0, 4.0], [0.0, 0.0])

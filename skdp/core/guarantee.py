@@ -19,7 +19,8 @@ class NeighboringRelation(Enum):
 
     Examples
     --------
-    >>> from skdp import NeighboringRelation, PrivacyGuarantee
+    >>> from skdp import PrivacyGuarantee
+    >>> from skdp.accounting import NeighboringRelation
     >>> PrivacyGuarantee(epsilon=1.0).relation is NeighboringRelation.REPLACE_ONE
     True
     """

@@ -51,7 +51,8 @@ class BudgetDisplay(DrawsOnAxes):
 
     Examples
     --------
-    >>> from skdp import BudgetDisplay, PrivacyGuarantee
+    >>> from skdp import PrivacyGuarantee
+    >>> from skdp.displays import BudgetDisplay
     >>> from skdp.accounting import PrivacyAccountant
     >>> ledger = PrivacyAccountant(":memory:", epsilon=3.0)
     >>> for epsilon in (2.0, 0.5):

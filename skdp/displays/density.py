@@ -57,12 +57,14 @@ class PrivateDensityDisplay(DrawsOnAxes):
 
     See Also
     --------
-    ReleasedDensity : What is drawn.
+    skdp.functions.ReleasedDensity : What is drawn.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import BernsteinTransformer, PrivateDensityDisplay, ReleasedDensity
+    >>> from skdp import BernsteinTransformer
+    >>> from skdp.displays import PrivateDensityDisplay
+    >>> from skdp.functions import ReleasedDensity
     >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> density = ReleasedDensity(bernstein, np.array([0.0, 1.0, 0.0]))
     >>> PrivateDensityDisplay.from_density(density, n_points=5).values

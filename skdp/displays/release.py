@@ -59,12 +59,13 @@ class ReleaseDisplay(DrawsOnAxes):
 
     See Also
     --------
-    ReleaseSummary : The same as a table.
+    skdp.result.ReleaseSummary : The same as a table.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import LaplaceMechanism, ReleaseDisplay, release
+    >>> from skdp import LaplaceMechanism, release
+    >>> from skdp.displays import ReleaseDisplay
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=0.01)
     >>> display = ReleaseDisplay.from_summary(released.summary())

@@ -57,7 +57,8 @@ class SensitivityDisplay(DrawsOnAxes):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import SensitivityDisplay, SensitivitySampler, UniformOracle
+    >>> from skdp import SensitivitySampler, UniformOracle
+    >>> from skdp.displays import SensitivityDisplay
     >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.1, random_state=0)
     >>> estimate = sampler.sample(np.mean, n_samples=100, geometry="l1")
     >>> display = SensitivityDisplay.from_estimate(estimate, known=0.01)

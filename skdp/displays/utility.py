@@ -65,7 +65,8 @@ class PrivacyUtilityDisplay(DrawsOnAxes):
     --------
     >>> from sklearn.datasets import make_regression
     >>> from sklearn.linear_model import Ridge
-    >>> from skdp import LaplaceMechanism, MakeOracle, PrivacyUtilityDisplay
+    >>> from skdp import LaplaceMechanism, MakeOracle
+    >>> from skdp.displays import PrivacyUtilityDisplay
     >>> from skdp import PrivateEstimator, SensitivitySampler
     >>> oracle = MakeOracle(make_regression, n_features=3, noise=50.0)
     >>> model = PrivateEstimator(

@@ -46,7 +46,8 @@ class AdditiveTarget(Target):
     The sensitivity of a histogram, sampled with 50,000 pairs:
 
     >>> import numpy as np
-    >>> from skdp import AdditiveTarget, LaplaceMechanism, release
+    >>> from skdp import LaplaceMechanism, release
+    >>> from skdp.functions import AdditiveTarget
     >>> from skdp import SensitivitySampler, UniformOracle
     >>> def histogram(X):
     ...     return np.eye(4)[(4 * X[:, 0]).astype(int).clip(0, 3)]

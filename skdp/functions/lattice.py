@@ -52,7 +52,8 @@ class BernsteinTarget(Target):
     The share of the records below a point, as a function of the point:
 
     >>> import numpy as np
-    >>> from skdp import BernsteinTarget, BernsteinTransformer, LaplaceMechanism, release
+    >>> from skdp import BernsteinTransformer, LaplaceMechanism, release
+    >>> from skdp.functions import BernsteinTarget
     >>> def share_below(X, points):
     ...     return np.mean(X[:, 0] < points, axis=1)
     >>> X = np.random.default_rng(0).uniform(size=(1000, 1))

@@ -114,7 +114,8 @@ class ReleasedRegressor(RegressorMixin, ReleasedFunction):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import BernsteinTransformer, ReleasedRegressor
+    >>> from skdp import BernsteinTransformer
+    >>> from skdp.functions import ReleasedRegressor
     >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> ReleasedRegressor(bernstein, np.array([0.0, 0.5, 1.0])).predict([[0.25]])
     array([0.25])
@@ -136,7 +137,8 @@ class ReleasedOutlierDetector(OutlierMixin, ReleasedFunction):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import BernsteinTransformer, ReleasedOutlierDetector
+    >>> from skdp import BernsteinTransformer
+    >>> from skdp.functions import ReleasedOutlierDetector
     >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> ReleasedOutlierDetector(bernstein, np.array([-1.0, 3.0, -1.0])).predict([[0.0], [0.5]])
     array([-1,  1])
@@ -192,7 +194,8 @@ class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import BernsteinTransformer, ReleasedClassifier
+    >>> from skdp import BernsteinTransformer
+    >>> from skdp.functions import ReleasedClassifier
     >>> bernstein = BernsteinTransformer(degree=1, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> released = ReleasedClassifier(bernstein, np.array([-1.0, 2.0]), np.array(["no", "yes"]))
     >>> released.predict([[0.0], [0.5], [1.0]])

@@ -56,7 +56,8 @@ class ReleasedDensity(ReleasedFunction):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import BernsteinTransformer, ReleasedDensity
+    >>> from skdp import BernsteinTransformer
+    >>> from skdp.functions import ReleasedDensity
     >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 4)).fit(np.zeros((1, 1)))
     >>> released = ReleasedDensity.from_coefficients(bernstein, [-0.3, 1.0, 0.2])
     >>> released.evaluate([[0.0], [2.0], [4.0]]).round(4)

@@ -45,7 +45,8 @@ class Mechanism(BaseEstimator, ABC):
     Randomized response, of a bit: it is wrong with probability 1 / (1 + exp(epsilon)).
 
     >>> import numpy as np
-    >>> from skdp import Geometry, Mechanism, PrivacyGuarantee, release
+    >>> from skdp import Mechanism, PrivacyGuarantee, release
+    >>> from skdp.codes import Geometry
     >>> class RandomizedResponse(Mechanism):
     ...     geometry = Geometry(1)
     ...

@@ -51,7 +51,7 @@ class OrderStatistic:
 
     Examples
     --------
-    >>> from skdp import OrderStatistic
+    >>> from skdp.sensitivity import OrderStatistic
     >>> print(OrderStatistic(n_pairs=199, k=190, gamma=0.05, calibration="exact"))
     order statistic 190 of 199 (gamma=0.05, calibration='exact')
     """
@@ -171,7 +171,7 @@ def order_statistic(
 
     Examples
     --------
-    >>> from skdp import order_statistic
+    >>> from skdp.sensitivity import order_statistic
     >>> print(order_statistic(0.05))
     order statistic 190 of 199 (gamma=0.05, calibration='exact')
     >>> print(order_statistic(0.05, calibration="dkw"))

@@ -58,7 +58,7 @@ class SamplingPlan:
 
     Parameters
     ----------
-    order_statistic : OrderStatistic
+    skdp.sensitivity.order_statistic : OrderStatistic
         How many pairs, which order statistic, and the promise.
     n_samples : int
         Number of records of each dataset of a pair.
@@ -145,7 +145,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         ``ceil(10 / gamma) - 1``, and ``ceil(3 / gamma) - 1`` with a public code where each pair
         takes two fits.
     calibration : {"exact", "dkw", "conditional"}, default="exact"
-        Which statement gamma is part of; see :func:`skdp.order_statistic`.
+        Which statement gamma is part of; see :func:`skdp.sensitivity.order_statistic`.
     confidence : float in (0, 1) or None, default=None
         Confidence of the "conditional" calibration.
     n_jobs : int or None, default=None

@@ -11,16 +11,15 @@ from skdp import (
     BernsteinTransformer,
     KnownSensitivity,
     LaplaceMechanism,
-    OrderStatistic,
     PrivacyGuarantee,
     PrivateEstimator,
     SensitivitySampler,
     UniformOracle,
-    order_statistic,
 )
 from skdp.audit import audit_epsilon, audit_estimator, find_large_sensitivity
 from skdp.bounds import mean_bound, svm_bound
 from skdp.risk import basic_composition
+from skdp.sensitivity import OrderStatistic, order_statistic
 
 ORACLE = UniformOracle([(0, 1)], y_bounds=(0, 1))
 X, Y = np.random.default_rng(0).uniform(size=(2, 20))

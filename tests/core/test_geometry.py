@@ -10,16 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skdp import (
-    Geometry,
     KnownSensitivity,
     LaplaceMechanism,
     Mechanism,
     PrivacyGuarantee,
-    PublicCode,
     SensitivitySampler,
     UniformOracle,
     release,
 )
+from skdp.codes import Geometry, PublicCode
 
 vectors = st.lists(st.floats(-1e150, 1e150), max_size=20)
 

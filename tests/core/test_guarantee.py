@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdp import NeighboringRelation, PrivacyGuarantee
+from skdp import PrivacyGuarantee
+from skdp.accounting import NeighboringRelation
 
 probabilities = st.floats(0, 1, exclude_min=True, exclude_max=True)
 

@@ -26,8 +26,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from skdp import (
-    AdditiveTarget,
-    BernsteinTarget,
     BernsteinTransformer,
     FunctionTarget,
     LaplaceMechanism,
@@ -42,6 +40,7 @@ from skdp import (
 )
 from skdp.core import identity
 from skdp.core.identity import content_of, key_of, obstacle_of, origin_of
+from skdp.functions import AdditiveTarget, BernsteinTarget
 from skdp.functions.choice import ChoiceTarget
 from skdp.sensitivity.adapters import as_oracle
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from skdp import (
-    AdditiveTarget,
     FunctionTarget,
     LaplaceMechanism,
     PrivateEstimator,
@@ -17,6 +16,7 @@ from skdp import (
 from skdp.core.dataset import Dataset
 from skdp.core.identity import key_of
 from skdp.core.target import pair_values, replaces
+from skdp.functions import AdditiveTarget
 
 X = np.random.default_rng(0).uniform(size=(20, 2))
 ORACLE = UniformOracle([(0, 1)] * 2)

@@ -18,24 +18,26 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import (
-    BernsteinTarget,
     BernsteinTransformer,
     ExponentialMechanism,
     FittedFunctionTarget,
-    Geometry,
     LaplaceMechanism,
     PrivateEstimator,
     PublicDataOracle,
-    ReleasedClassifier,
-    ReleasedDensity,
-    ReleasedOutlierDetector,
-    ReleasedRegressor,
     SensitivitySampler,
     Target,
     UniformOracle,
     release,
 )
+from skdp.codes import Geometry
 from skdp.core.identity import key_of
+from skdp.functions import (
+    BernsteinTarget,
+    ReleasedClassifier,
+    ReleasedDensity,
+    ReleasedOutlierDetector,
+    ReleasedRegressor,
+)
 from skdp.functions.lattice import lattice_metric
 
 MOONS, MOON_LABELS = make_moons(80, noise=0.2, random_state=0)

@@ -10,8 +10,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from sklearn.inspection import DecisionBoundaryDisplay
 
-from skdp import BernsteinTransformer, ReleasedClassifier, ReleasedDensity, ReleasedRegressor
+from skdp import BernsteinTransformer
 from skdp.core.simplex import project_to_simplex
+from skdp.functions import ReleasedClassifier, ReleasedDensity, ReleasedRegressor
 
 SQUARE = BernsteinTransformer(3, feature_range=(0, 1)).fit(np.zeros((1, 2)))
 COEFFICIENTS = np.random.default_rng(0).normal(size=(16, 3))

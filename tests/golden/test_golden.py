@@ -45,8 +45,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
 from skdp import (
-    AdditiveTarget,
-    BernsteinTarget,
     BernsteinTransformer,
     ClipBox,
     ClipNorm,
@@ -68,6 +66,7 @@ from skdp import (
     release,
 )
 from skdp.bounds import mean_bound
+from skdp.functions import AdditiveTarget, BernsteinTarget
 
 FILE = Path(__file__).with_name("releases.json")
 N = 60  # private records, and as many public ones

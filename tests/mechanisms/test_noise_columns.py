@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from skdp import (
-    ExponentialMechanism,
-    GaussianMechanism,
-    L2LaplaceMechanism,
-    LaplaceMechanism,
-    PublicCode,
-)
+from skdp import ExponentialMechanism, GaussianMechanism, L2LaplaceMechanism, LaplaceMechanism
+from skdp.codes import PublicCode
 from skdp.mechanisms.additive import MOST_COLUMNS
 from skdp.mechanisms.noise import byte_source
 

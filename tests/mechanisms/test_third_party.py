@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skdp import Geometry, Mechanism, PrivacyGuarantee, SensitivitySampler, UniformOracle, release
+from skdp import Mechanism, PrivacyGuarantee, SensitivitySampler, UniformOracle, release
+from skdp.codes import Geometry
 
 
 class NoisyMaximum(Mechanism):

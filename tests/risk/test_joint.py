@@ -9,13 +9,13 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import Ridge
 
 from skdp import (
-    Geometry,
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
     SensitivitySampler,
     UniformOracle,
 )
+from skdp.codes import Geometry
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism

@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 from skdp import (
     FunctionTarget,
     GaussianMechanism,
-    Geometry,
     KnownSensitivity,
     L2LaplaceMechanism,
     LaplaceMechanism,
-    PublicCode,
     SensitivitySampler,
     plan_release,
 )
 from skdp.bounds import mean_bound
+from skdp.codes import Geometry, PublicCode
 from skdp.sensitivity.encoded import encoded, operator_norm
 
 N = 40

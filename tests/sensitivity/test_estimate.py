@@ -7,7 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from skdp import Geometry, SensitivityEstimate, order_statistic
+from skdp import SensitivityEstimate
+from skdp.codes import Geometry
+from skdp.sensitivity import order_statistic
 
 
 def an_estimate(gamma=0.2, calibration="dkw", **changes):

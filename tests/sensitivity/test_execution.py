@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp import AdditiveTarget, PublicDataOracle, SensitivitySampler, UniformOracle
+from skdp import PublicDataOracle, SensitivitySampler, UniformOracle
 from skdp.core import identity
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
+from skdp.functions import AdditiveTarget
 from skdp.sensitivity import execution
 
 N_PAIRS = 400

@@ -11,13 +11,8 @@ import pytest
 import sklearn
 from sklearn.preprocessing import StandardScaler
 
-from skdp import (
-    AdditiveTarget,
-    LaplaceMechanism,
-    PrivateEstimator,
-    SensitivitySampler,
-    Target,
-)
+from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, Target
+from skdp.functions import AdditiveTarget
 
 N_RECORDS = 8
 

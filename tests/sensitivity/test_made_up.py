@@ -9,7 +9,6 @@ import pytest
 from scipy import sparse
 
 from skdp import (
-    BernsteinTarget,
     BernsteinTransformer,
     ExponentialMechanism,
     GaussianMechanism,
@@ -21,6 +20,7 @@ from skdp import (
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import mean_bound
 from skdp.core.dataset import n_records
+from skdp.functions import BernsteinTarget
 
 N = 31
 X = np.random.default_rng(0).uniform(size=(N, 2))

@@ -5,15 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from skdp import (
-    AdditiveTarget,
-    GaussianOracle,
-    LaplaceMechanism,
-    SensitivityEstimate,
-    SensitivitySampler,
-    release,
-)
+from skdp import GaussianOracle, LaplaceMechanism, SensitivityEstimate, SensitivitySampler, release
 from skdp.codes.encoder import with_learned_code
+from skdp.functions import AdditiveTarget
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.sensitivity import pairs as pairs_module
 from skdp.sensitivity import sampler as sampler_module

@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skdp import (
-    AdditiveTarget,
     BernsteinTransformer,
     FittedFunctionTarget,
     GaussianOracle,
@@ -28,6 +27,7 @@ from skdp import (
 from skdp.core.dataset import as_dataset
 from skdp.core.target import FunctionTarget, pair_values
 from skdp.estimators.parameters import ParameterTarget
+from skdp.functions import AdditiveTarget
 
 N = 60
 

@@ -8,9 +8,10 @@ import pytest
 from joblib import parallel_config
 from scipy import stats
 
-from skdp import AdditiveTarget, GaussianOracle, Oracle, SensitivitySampler, UniformOracle
+from skdp import GaussianOracle, Oracle, SensitivitySampler, UniformOracle
 from skdp.core.geometry import Geometry
 from skdp.core.target import FunctionTarget, as_target
+from skdp.functions import AdditiveTarget
 from skdp.sensitivity import execution
 from skdp.sensitivity import sampler as sampler_module
 
