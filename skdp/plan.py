@@ -456,12 +456,15 @@ class ReleasePlan:
         known = self.sensitivity
         gamma, confidence = of_all(known.gamma, known.confidence, self.n_alternatives)
         promise = self.mechanism.guarantee(gamma)
+        assumed = [known.assumed, promise.assumed]
+        if self.classes is not None and known.oracle is None:
+            assumed.append("labels that are not public counted as the first")
         return replace(
             promise,
             confidence=confidence,
             n_samples=self.n_samples,
             oracle=known.oracle,
-            assumed=" and ".join(filter(None, (known.assumed, promise.assumed))) or None,
+            assumed=" and ".join(filter(None, assumed)) or None,
         )
 
     @property

@@ -32,7 +32,7 @@ class SensitivityEstimate(Settled):
     ----------
     norms : array-like of shape (n_pairs,)
         The sampled sensitivities in the order of the pairs; ``inf`` where the target failed.
-    skdp.sensitivity.order_statistic : OrderStatistic
+    order_statistic : OrderStatistic
         Which of the norms is the estimate, and what it promises.
     n_samples : int
         Number of records of each dataset of a pair.

@@ -58,7 +58,7 @@ class SamplingPlan:
 
     Parameters
     ----------
-    skdp.sensitivity.order_statistic : OrderStatistic
+    order_statistic : OrderStatistic
         How many pairs, which order statistic, and the promise.
     n_samples : int
         Number of records of each dataset of a pair.
