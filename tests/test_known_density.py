@@ -67,7 +67,7 @@ def test_who_gives_the_box_in_another_unit_is_told_so(unit, degree, bandwidth, w
         model.fit(X)
     model.save(tmp_path / "density")
     for text in (str(model.summary()), (tmp_path / "density" / "README.md").read_text()):
-        assert ("and bandwidth the units" in text) == (word is not None)
+        assert ("bandwidth have the units" in text) == (word is not None)
 
 
 # what is warned of first is another thing

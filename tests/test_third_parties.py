@@ -163,7 +163,16 @@ def test_another_process_executes_plans_and_takes_estimates_and_models(fitted, d
         (folder / "releases.pkl").write_bytes(pickle.dumps(releases))
     """
     subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(script), folder],
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-W",
+            "ignore:With this release the budget",
+            "-c",
+            textwrap.dedent(script),
+            folder,
+        ],
         check=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])},
     )

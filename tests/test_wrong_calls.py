@@ -392,4 +392,4 @@ def test_messages_name_the_remedy():
 
 
 def test_the_package_lists_what_is_public():
-    assert {name for name in dir(skdp) if name[0] != "_"} == set(skdp.__all__)
+    assert {name for name in dir(skdp) if name[0] != "_"} == {*skdp.__all__, *skdp.WINGS}

@@ -178,7 +178,9 @@ class DelegatedMethods:
         return released.predict(X, **params)
 
     fit_predict = _fit_then(
-        "predict", "It says to which cluster each record belongs, or whether it is an outlier"
+        "predict",
+        "It says to which cluster each record belongs, or whether it is an outlier",
+        *("fit_predict", "predict"),
     )
 
     @_released_has("score")

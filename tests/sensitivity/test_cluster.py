@@ -87,7 +87,8 @@ def test_dask_with_a_worker_that_dies(expected, tmp_path):
         plan = plan_release(
             np.mean, n_samples=5, like=X, mechanism=LaplaceMechanism(1.0), sensitivity=1.0
         )
-        futures = [client.submit(plan.execute, X, pure=False) for _ in range(4)]
+        ledger = PrivacyAccountant(tmp_path / "others.db", epsilon=4.0)
+        futures = [client.submit(plan.execute, X, accountant=ledger, pure=False) for _ in range(4)]
         assert len({float(each.value) for each in client.gather(futures)}) == 4  # no noise twice
         n_calls = log.stat().st_size
         fatal.touch()

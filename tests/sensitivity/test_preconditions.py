@@ -220,7 +220,8 @@ def test_a_bound_serves_smaller_parameters_too(estimator, release):
     assert str(model.plan_.guarantee) == (
         f"epsilon=1 differential privacy, replace-one, n={N}, sensitivity 0.060002 known on paper, "
         "records clipped to [0, 1] and missing numbers counted as 0, assuming both classes "
-        "present, a solver within 1e-06 of the minimizer"
+        "present, a solver within 1e-06 of the minimizer and labels that are not public counted as "
+        "the first"
     )
 
 

@@ -150,7 +150,7 @@ def test_pilots_and_pairs_are_one_count(impatient, monkeypatch):
     plan_release(
         lambda X: np.array([X.mean(), X.std()]),
         n_samples=9,
-        mechanism=LaplaceMechanism(1.0),
+        mechanism=LaplaceMechanism(1.0, code="learned"),
         sensitivity=SensitivitySampler(normal, n_pairs=99, random_state=0),
     )
     shown = stream.getvalue()
