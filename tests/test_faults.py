@@ -102,7 +102,9 @@ def test_a_fit_is_whole_or_as_it_was(make):
     old = fitted_state(first)
     assert not interrupted(second, lines)
     assert lines.count >= N_MOMENTS
-    for number in range(max(1, lines.count - N_MOMENTS), lines.count + 1, 1 if make is estimator else 3):
+    for number in range(
+        max(1, lines.count - N_MOMENTS), lines.count + 1, 1 if make is estimator else 3
+    ):
         first.set_params(**second.get_params(deep=False))
         assert interrupted(first, Lines(lines.method, number))
         new = fitted_state(first)
