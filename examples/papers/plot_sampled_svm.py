@@ -146,7 +146,7 @@ for epsilon in EPSILONS:
 
 floor = error(exact).mean()
 fig, ax = plt.subplots(figsize=(9, 4.5), layout="constrained")
-for (name, means), style in zip(errors.items(), ("k-", "k:", "o-", "s--", "^-", "v-"), strict=True):
+for (name, means), style in zip(errors.items(), ("k-", "k:", "o-", "s--", "v-"), strict=True):
     ax.plot(EPSILONS, means, style, markersize=4, label=name)
 ax.axhline(floor, color="0.6", linewidth=1, label="not private")
 ax.set(xscale="log", xlabel="epsilon (smaller is more private)", ylabel="classification error")
