@@ -245,7 +245,7 @@ def test_neither_a_known_sensitivity_nor_numbers_stand_for_categories(library):
     numbers = mixed(X, library)[["height", "age"]]
     scaled = make_pipeline(StandardScaler(), Ridge())
     assert private(scaled, X_public, sensitivity=1.0).fit(numbers, y).predict(numbers).size == N
-    with pytest.raises(ValueError, match=r"'town', holds .loat64"):
+    with pytest.raises(ValueError, match="'town', holds"):
         private(table_model(Ridge()), X_public, y_public).fit(mixed(X, library), y)
 
 

@@ -104,7 +104,8 @@ _category = pd.CategoricalDtype([0, 1])
 TABLES["unnamed categories"] = (frame_of(unnamed(pandas_of(_category))), [NULL])
 for _dtype in ("int64", "uint8", "double", "bool") if find_spec("pyarrow") else ():
     TABLES[f"arrow {_dtype}"] = (frame_of(pandas_of(f"{_dtype}[pyarrow]")), [NULL])
-for _dtype in (pl.Int64, pl.Boolean, pl.Float32, pl.Int128, pl.Decimal(10, 2), pl.Object):
+WIDE = getattr(pl, "Int128", pl.UInt64)  # of later versions
+for _dtype in (pl.Int64, pl.Boolean, pl.Float32, WIDE, pl.Decimal(10, 2), pl.Object):
     TABLES[f"polars {_dtype}"] = (frame_of(polars_of(_dtype)), [NULL])
 
 WORDY = {

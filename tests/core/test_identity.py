@@ -18,7 +18,7 @@ from scipy import sparse, stats
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 from sklearn.neighbors import KernelDensity
@@ -367,9 +367,9 @@ CONTENT = {
         [BernsteinTarget(FunctionTarget(each, key="v1"), BOX) for each in (np.mean, np.sum)],
         [BernsteinTarget(np.mean, BOX), BernsteinTarget(FunctionTarget(np.mean, key="v2"), BOX)],
     ),
-    "boosted trees": (
-        [HistGradientBoostingRegressor(random_state=0, max_iter=2).fit(X, y) for _ in range(2)],
-        [HistGradientBoostingRegressor(random_state=0, max_iter=2).fit(X, 2 * y)],
+    "trees": (
+        [RandomForestRegressor(2, random_state=0).fit(X, y) for _ in range(2)],
+        [RandomForestRegressor(2, random_state=0).fit(X, 2 * y)],
     ),
 }
 
