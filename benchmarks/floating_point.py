@@ -146,7 +146,8 @@ def of_bound(mechanism, sampler):
     X = MinMaxScaler().fit_transform(load_breast_cancer().data)
     bound = mean_bound(N_RECORDS, 30, ranges=(0, 1))
     if mechanism.code == "auto":
-        bound = replace(bound, prior=PublicDataOracle(X), random_state=0)
+        prior = SensitivitySampler(PublicDataOracle(X), n_pairs=199, random_state=0)
+        bound = replace(bound, prior=prior)
     plan = plan_release(
         partial(np.mean, axis=0),
         n_samples=N_RECORDS,
