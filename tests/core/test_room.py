@@ -592,3 +592,22 @@ def test_interrupts_at_any_moment_find_no_exact_value(seed, monkeypatch):
     assert handled
     assert_gone(alive)
     del error  # it was alive until here, with all that it leads to
+
+
+def test_an_interrupt_that_a_fit_catches_releases_nothing():
+    """Half a fit is another function than the one whose sensitivity was measured."""
+
+    def catches(records):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            return 0.0
+        return records.mean()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            release(catches, np.ones(20), mechanism=LaplaceMechanism(1.0), sensitivity=1.0)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
