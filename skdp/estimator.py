@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -21,7 +20,7 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.room import usual_errors
-from skdp.core.types import Container, Estimator, Method
+from skdp.core.types import Container, Estimator, Method, Scoring
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
 from skdp.exceptions import BudgetExceededError
@@ -76,6 +75,7 @@ class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     standard_errors_: Any
     mechanism_: Mechanism
     plan_: ReleasePlan
+    public_estimator_: Estimator | None
     _release: Release
 
     summary = _of_release(Release.summary)
@@ -95,6 +95,7 @@ class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             sensitivity_=released.sensitivity,
             standard_errors_=released.standard_errors,
             mechanism_=plan.mechanism,
+            public_estimator_=plan.public_estimator,
             **others,
         )
         return self
@@ -181,6 +182,9 @@ class PrivateEstimator(PrivateModel):
         The mechanism that released, with the code that it learned.
     plan_ : ReleasePlan
         Everything that was settled before private data was looked at.
+    public_estimator_ : estimator object or None
+        The model of the public records alone, to compare with on records whose score may be told.
+        None where there are no public records.
     classes_ : ndarray of shape (n_classes,)
         The class labels, for a classifier.
     n_features_in_ : int
@@ -291,9 +295,9 @@ class PrivateEstimator(PrivateModel):
         -----
         UserWarning
             If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
-            the confidence below 1/2; if less than a tenth of the model is learned from private
-            data; if an encoder raises at a category that the public records lack; or if the model
-            cannot be saved, because a parameter holds a lambda.
+            the confidence below 1/2; if the release may be worth no more than public records alone;
+            if an encoder raises at a category that the public records lack; or if the model cannot
+            be saved, because a parameter holds a lambda.
         """
         dataset = check_fit(self, X, y, sample_weight)
         # of the records as given, and before a draw from the oracle
@@ -306,12 +310,12 @@ class PrivateEstimator(PrivateModel):
             error.add_note(SEARCHES)
             raise
         prepared = prepare(self, dataset)
-        plan = replace(prepared.plan(), accountant=self.accountant)
+        plan = prepared.plan()
         released = plan.execute_checked(prepared.example, random_state=self.random_state)
         return self._keep(plan, released)
 
     @usual_errors
-    def plan(self, n_samples: int, like: Container = None) -> ReleasePlan:
+    def plan(self, n_samples: int, like: Container = None, scoring: Scoring = None) -> ReleasePlan:
         """Settle all that is public about a fit, without private data.
 
         Parameters
@@ -322,6 +326,9 @@ class PrivateEstimator(PrivateModel):
             Any records in the form of the private ones, such as a few made-up ones. Their
             containers, columns and dtypes are used, and the labels where there is no other source.
             None takes the form of the oracle's records, and X alone that of its responses.
+        scoring : str, callable or None, default=None
+            The score of ``plan.expected_score``, as in scikit-learn. None takes that of the
+            estimator.
 
         Returns
         -------
@@ -355,5 +362,4 @@ class PrivateEstimator(PrivateModel):
         if example.y is None and sensitivity.draws_from is not None:
             drawn = sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
             example = Dataset(example.X, *drawn.parts[1:])
-        prepared = prepare(self, check_fit(self, *example))
-        return replace(prepared.plan(), accountant=self.accountant)
+        return prepare(self, check_fit(self, *example), scoring).plan()

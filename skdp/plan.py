@@ -32,7 +32,7 @@ from skdp.core.schema import (
     warn_of_lost_categories,
 )
 from skdp.core.target import Target, replaces
-from skdp.core.types import AxisLabels, Container, Names, Values
+from skdp.core.types import AxisLabels, Container, Estimator, Names, Scoring, Values
 from skdp.estimators.labels import labels_of, repaired
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
@@ -42,7 +42,6 @@ from skdp.mechanisms.noise import byte_source
 from skdp.result import (
     FIXED,
     Release,
-    Simulator,
     describe_conflict,
     flat_names,
     flat_numbers,
@@ -52,6 +51,7 @@ from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.trial import check_is_public
+from skdp.simulation import ExpectedScore, Simulation, Simulator
 
 LONGEST_NAME = 200
 MOST_FIXED = 3
@@ -98,6 +98,11 @@ class ReleasePlan:
     gaps : frozenset of int or None, default=None
         The columns of X in which entries may be missing, as in the oracle's records. None allows
         gaps everywhere.
+    scoring : str, callable or None, default=None
+        The score of `expected_score`, as in scikit-learn. None takes the method `score` of what is
+        released.
+    made_up : Oracle or None, default=None
+        Source of made-up records that are scored where there is no oracle.
     accountant : PrivacyAccountant or None, default=None
         The budget that pays for an execution that names none. A plan with an accountant in memory
         cannot be pickled; ``dataclasses.replace(plan, accountant=None)`` can.
@@ -114,6 +119,11 @@ class ReleasePlan:
         estimator, else in the shape of the value. With a public code they are those of the decoded
         numbers, for private data that are like the oracle's, up to the `shift`. None if the
         mechanism cannot tell.
+    expected_score : ExpectedScore or None
+        The score of such a release on public datasets, beside exact models and the model of public
+        records alone. None where the released value has no score, or nothing public can be drawn.
+    public_estimator : estimator object or None
+        The model of the public records alone: the mean of public fits. None without public records.
     share_learned : float in [0, 1]
         The share of the prior variance of the output that the release removes. 1 without a code.
 
@@ -159,6 +169,8 @@ class ReleasePlan:
     )
     names: Names | None = None
     gaps: frozenset[int] | None = field(default=None, repr=False)
+    scoring: Scoring = field(default=None, repr=False)
+    made_up: Oracle | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -361,6 +373,35 @@ class ReleasePlan:
         )
 
     @cached_property
+    def expected_score(self) -> ExpectedScore | None:
+        """The score of such a release on public datasets."""
+        simulation = self._simulation
+        if simulation is None:
+            return None
+        return simulation.scores(self.mechanism, self.scoring)
+
+    @cached_property
+    def public_estimator(self) -> Estimator | None:
+        """The model of the public records alone."""
+        simulation = self._simulation
+        if simulation is None or self.oracle is None:
+            return None
+        value = simulation.public_value(self.mechanism)
+        return None if value is None else self.target.restore(value)
+
+    @cached_property
+    def _simulation(self) -> Simulation | None:
+        """Public datasets to release, about a twentieth of the evaluations of the plan."""
+        oracle = self.oracle or self.made_up
+        if oracle is None or self.mechanism.chooses or not replaces(self.target, "restore"):
+            return None
+        n_datasets = min(20, max(5, self.n_evaluations // 20))
+        records = "the oracle's data" if self.oracle is not None else "made-up records"
+        return Simulation(
+            self.target, self.sensitivity, self.n_samples, oracle, self.schema, n_datasets, records
+        )
+
+    @cached_property
     def _drawn(self) -> dict[tuple[str, int], NDArray[np.float64]]:
         """Simulated errors, which all releases of the plan share."""
         return {}
@@ -517,15 +558,14 @@ class ReleasePlan:
 
     def __str__(self) -> str:
         prior, decoded, errors = [], [], "of the noise"
-        gaps = said_of_gaps(self.sensitivity)
+        gaps, expected = said_of_gaps(self.sensitivity), self.expected_score
         if self._code is not None:
             errors = "after decoding"
             if isinstance(self.sensitivity, KnownSensitivity) and self.oracle is not None:
                 prior = [f"prior from {self.oracle.description}, for utility only"]
             shift = self._code.shift
             unlike = f", if {100 * shift:g}% of the private records were unlike it" if shift else ""
-            share = f"{self.share_learned:.0%} of what could differ between models of this oracle"
-            decoded = [f"read off the data: {share}{unlike}"]
+            decoded = [f"learned: {self.share_learned:.0%} of what public fits leave open{unlike}"]
         lines = [
             f"promise: {self.guarantee}",
             *prior,
@@ -536,6 +576,7 @@ class ReleasePlan:
             f"noise: {type(self.mechanism).__name__}",
             *decoded,
             *self._describe_errors(errors),
+            *([f"expected score: {expected}"] if expected is not None else []),
         ]
         what = short_label(" ".join(self.target.description.split()), LONGEST_NAME)
         return "\n  ".join([f"ReleasePlan of {what}", *lines])

@@ -178,13 +178,7 @@ def make_plan(
         gaps=gaps,
         **others,
     )
-    if plan.share_learned < LEAST_SHARE:
-        warn(
-            f"This is nearly the oracle's model: {plan.share_learned:.1%} of what could differ "
-            "between models of this oracle would be read off the private data. More records, a "
-            "larger epsilon or fewer released numbers would tell more"
-            f"{_advise_tolerance(getattr(target, 'estimator', None))}."
-        )
+    _warn_of_worth(plan)
     return plan
 
 
@@ -204,6 +198,24 @@ def rehearse(mechanism: Mechanism, public: NDArray[np.float64], sensitivity: flo
             f"{sensitivity:g}: it must be less than 2**44 times as large. Subtract the middle of "
             "the ranges from the records, and add it to what is released."
         )
+
+
+def _warn_of_worth(plan: ReleasePlan) -> None:
+    """Warn, before anything is paid for, of a release that adds little to public records."""
+    expected, share = plan.expected_score, plan.share_learned
+    if expected is None and share < LEAST_SHARE:
+        said = f"{share:.1%} of what public fits leave open is learned from the private data"
+    elif expected is not None and not expected.gains:
+        said = f"expected {expected.scoring}: {expected}"
+    else:
+        return
+    if expected is not None and not expected.could_gain:
+        advice = "An exact model is not clearly better there either"
+    else:
+        advice = "A larger epsilon, more records, stronger regularization or fewer released numbers"
+        advice += " would help" + _advise_tolerance(getattr(plan.target, "estimator", None))
+    alone = "public records alone" if expected is None else expected.alone
+    warn(f"The release may be worth no more than {alone}: {said}. {advice}.")
 
 
 def _advise_tolerance(estimator: Any) -> str:

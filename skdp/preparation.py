@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
@@ -22,7 +24,9 @@ from skdp.core.plain import for_outputs
 from skdp.core.room import quiet
 from skdp.core.schema import Schema
 from skdp.core.target import Target, is_auto, replaces
-from skdp.core.types import Container, Estimator
+from skdp.core.types import Container, Estimator, Scoring
+from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
+from skdp.estimators.clip import ClipBox
 from skdp.estimators.configuration import check_configuration, members_in, without_side_effects
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights, uses_response
@@ -35,7 +39,12 @@ from skdp.estimators.precautions import (
     warn_if_unsaved,
     warn_of_unknown_categories,
 )
-from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
+from skdp.estimators.public_fit import (
+    fit_seeded,
+    fit_to_synthetic,
+    in_container_of,
+    synthetic_dataset,
+)
 from skdp.estimators.trees import LeafTarget, is_tree
 from skdp.estimators.validation import check_labels, check_private_dataset, check_response
 from skdp.exceptions import PrivacyLeakWarning
@@ -50,8 +59,12 @@ from skdp.sensitivity.adapters import as_oracle, with_numbered_labels
 from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
+from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public, shares_memory
+
+MOST_MADE_UP = 2000
+"""Number of different records that are made up at most."""
 
 MAX_ATTEMPTS = 100
 """Public records are drawn anew at most this often until they hold every class."""
@@ -86,7 +99,7 @@ class Preparation:
     plan: Callable[[], ReleasePlan]
 
 
-def prepare(given: Parameters, example: Dataset) -> Preparation:
+def prepare(given: Parameters, example: Dataset, scoring: Scoring = None) -> Preparation:
     """Settle what is public about a fit, from the form of the data, their labels and gaps."""
     n_samples, derived = example.n_records, is_derived(given)
     sensitivity: Any = given_sensitivity(given, n_samples)
@@ -114,6 +127,7 @@ def prepare(given: Parameters, example: Dataset) -> Preparation:
         target = make_target(given.estimator, given.release, public_fit, weighted)
     warn_of_kernel(target, public_fit, n_samples)
     warn_of_unknown_categories(public_fit, schema.parts[0])
+    has_no_records = oracle is None and isinstance(sensitivity, KnownSensitivity)
     plan = partial(
         make_plan,
         target,
@@ -124,6 +138,9 @@ def prepare(given: Parameters, example: Dataset) -> Preparation:
         derived=derived or _rule_of(given) is not None,
         classes=classes,
         prepare=data_check(given),
+        scoring=scoring,
+        accountant=given.accountant,
+        made_up=_made_up(given.estimator, example, classes) if has_no_records else None,
     )
     return Preparation(target, sensitivity, example, public, plan)
 
@@ -359,6 +376,29 @@ def _with_prior(given: Parameters, sensitivity: Any) -> Any:
 def _rule_of(given: Parameters) -> EstimatorRule | None:
     """Return the rule that says which estimators a bound is for, if it has one."""
     return getattr(given.sensitivity, "estimator", None)
+
+
+def _made_up(
+    estimator: Estimator, example: Dataset, classes: list[NDArray] | None
+) -> Oracle | None:
+    """Return an oracle of made-up records in the range of the first step, with random rules."""
+    if classes is None or len(classes) != 1 or np.ndim(example.y) != 1 or issparse(example.X):
+        return None
+    first = estimator.steps[0][1] if is_pipeline(estimator) else estimator
+    first = first.estimator if is_frozen(first) else first
+    n_records, n_columns = example.X.shape
+    values = np.random.default_rng(0).random((min(n_records, MOST_MADE_UP), n_columns))
+    if isinstance(first, ClipBox):
+        low, high = (np.asarray(end, dtype=np.float64) for end in (first.low, first.high))
+        values = low + values * (high - low)
+    else:
+        scale, mean = getattr(first, "scale_", None), getattr(first, "mean_", None)
+        values = math.sqrt(12) * (values - 0.5)  # with variance 1
+        values = values if scale is None or mean is None else mean + scale * values
+    try:
+        return RandomTaskOracle(in_container_of(example.X, values), classes=classes[0])
+    except ValueError:  # it has no column that varies, or a single class
+        return None
 
 
 def _derive(

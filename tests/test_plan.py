@@ -277,7 +277,7 @@ def test_a_plan_says_what_it_is(classifier_plan):
         "gamma=0.2",
         f"{plan.n_evaluations} on public records",
         f"noise in {code.n_released} of 4 directions, decoded by a prior from 14 public",
-        f"{plan.share_learned:.0%} of what could differ",
+        f"{plan.share_learned:.0%} of what public fits leave open",
         f"coef_: {low} to {high}\n",
     ):
         assert said in text

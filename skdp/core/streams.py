@@ -23,6 +23,7 @@ Key = tuple[int, ...]
 #   (0, 1, 2^31)           the public dataset on which the output is examined
 #   (0, 1, 2^31 + 1 + t)   trial t of an oracle, before it is used
 #   (1, 1, i)              pair i of an audit
+#   (i, 4)                 public dataset i, on which a release is simulated
 OUTPUT_DATASET = 2**31
 AUDIT = (1, 1)
 
@@ -45,6 +46,11 @@ def block_key(block: int) -> Key:
 def public_key(dataset: int) -> Key:
     """Return the key of a public dataset."""
     return (0, 1, dataset)
+
+
+def score_key(dataset: int) -> Key:
+    """Return the key of a public dataset on which a release is simulated."""
+    return (dataset, 4)
 
 
 def trial_key(trial: int) -> Key:

@@ -37,6 +37,9 @@ Names: TypeAlias = list[str] | tuple[list[str], list[str]]
 AxisLabels: TypeAlias = dict[str, tuple[Labels, Labels]]
 """Names of the entries along the first and along the last axis, by attribute."""
 
+Scoring: TypeAlias = str | Callable | None
+"""A score as in scikit-learn; None is the estimator's own."""
+
 Released: TypeAlias = NDArray[np.float64] | int
 """What a mechanism returns: a value with noise, or the position of the chosen response."""
 
