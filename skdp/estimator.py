@@ -80,6 +80,7 @@ class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
 
     summary = _of_release(Release.summary)
     save = _of_release(Release.save)
+    report = _of_release(Release.report)
     value_interval = _of_release(Release.value_interval)
     predict_interval = _released_is(is_regressor)(_of_release(Release.predict_interval))
     predict_stability = _released_is(is_classifier)(_of_release(Release.predict_stability))

@@ -22,6 +22,7 @@ from skdp.core.checks import check_count, shown
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import AxisLabels, Container, Estimator, Labels, Values
 from skdp.functions.released_density import ReleasedDensity, remark_on_density
+from skdp.report import PrivacyReport, make_report
 from skdp.save import check_free, read_folder, together, write_folder
 from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -549,6 +550,30 @@ class Release:
             warning=self.warning,
             can_simulate=simulator is not None and simulator.is_ready,
         )
+
+    def report(self, audit: object = None) -> PrivacyReport:
+        """Say what the release promises and what an attacker gains, for those who must approve it.
+
+        Parameters
+        ----------
+        audit : result of `skdp.audit`, list of these, or None, default=None
+            Checks that ran; the report repeats their first line.
+
+        Returns
+        -------
+        PrivacyReport
+            A text, a page and JSON.
+        """
+        law = None
+        if self.simulator is not None:
+            mechanism = self.simulator.mechanism
+            whole = mechanism.guarantee().epsilon == self.guarantee.epsilon  # and not of a search
+            law = mechanism.noise_law if whole else None
+        audits = audit if isinstance(audit, list | tuple) else [audit] * (audit is not None)
+        checks = tuple(str(each).partition("\n")[0] for each in audits)
+        is_estimator = isinstance(self.value, BaseEstimator)
+        title = type(self.value).__name__ if is_estimator else "the value of a function"
+        return make_report(title, self.guarantee, law, self.budget, checks)
 
 
 def load(folder: str | Path) -> Release:

@@ -23,6 +23,7 @@ LEVELS |= {
     "functions": 3,
     "bounds": 3,
     "save": 4,
+    "report": 4,
     "simulation": 4,
     "result": 5,
     "plan": 6,

@@ -1,0 +1,270 @@
+"""The report of a release for people who must approve it: what an attacker gains, in words."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from skdp.accounting.spend import loss_of
+from skdp.accounting.tally import BudgetTotal
+from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
+
+FALSE_POSITIVE_RATES = (0.01, 0.001)
+SUSPICIONS = (0.01, 0.1, 0.5)
+SURELY = 0.999  # probability of the loss that suspicions suppose where it has no bound
+LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy")
+
+STYLE = (
+    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;"
+    "margin:2rem auto;padding:0 1rem}h1{font-size:1.4rem}h2{font-size:1.1rem;margin:1.5rem 0 .3rem}"
+    "table{border-collapse:collapse;width:100%}td{border-top:1px solid #8886;padding:.35rem 0;"
+    "vertical-align:top}td:last-child{text-align:right;padding-left:1rem;white-space:nowrap}"
+    "p{overflow-wrap:anywhere}"
+)
+
+
+@dataclass(frozen=True)
+class PrivacyReport:
+    """What a release promises, and what an attacker gains who knows all other records.
+
+    Made by :meth:`skdp.Release.report`. Printing gives a text; a notebook shows a page.
+
+    Parameters
+    ----------
+    title : str
+        What was released.
+    guarantee : PrivacyGuarantee
+        The promise.
+    advantage : float in [0, 1]
+        The largest difference between the true and the false positive rate of a test that tells two
+        neighboring datasets apart by the release: the total variation distance.
+    true_positive_rates : dict of float to float
+        By false positive rate, the largest true positive rate of such a test.
+    suspicions : dict of float to float
+        By probability that an attacker assigned to a record beforehand, the largest one afterwards.
+        Where the loss has no bound, it is that of a loss that occurs with probability 0.999.
+    budget : BudgetTotal
+        The promise of all releases of the ledger together.
+    checks : tuple of str
+        Results of audits.
+    versions : dict of str to str
+        Versions of the software.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, release
+    >>> X = np.random.default_rng(0).uniform(size=(100, 1))
+    >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
+    >>> report = released.report()
+    >>> round(report.advantage, 3), round(report.true_positive_rates[0.01], 4)
+    (0.393, 0.0272)
+    """
+
+    title: str
+    guarantee: PrivacyGuarantee
+    advantage: float
+    true_positive_rates: dict[float, float]
+    suspicions: dict[float, float]
+    budget: BudgetTotal
+    checks: tuple[str, ...]
+    versions: dict[str, str]
+
+    @property
+    def lines(self) -> tuple[str, str, str]:
+        """The three sentences that people ask for."""
+        return (
+            "An attacker who knows all other records tells two candidates for the last one apart "
+            f"with at most {_percent((1 + self.advantage) / 2)} right guesses; a coin has 50%.",
+            "An attack that accuses 1 of 100 wrongly finds at most "
+            f"{_percent(self.true_positive_rates[0.01])} of the records that it looks for.",
+            f"A suspicion of 10% becomes at most {_percent(self.suspicions[0.1])}.",
+        )
+
+    def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Yield each heading with its rows: a sentence, and a number or nothing."""
+        yield "What was promised", [(f"{self.guarantee}.", "")]
+        rows = [
+            (
+                "Right guesses between two candidates for a record",
+                _percent(0.5 + self.advantage / 2),
+            ),
+            ("Advantage: true positive rate minus false positive rate", f"{self.advantage:.4g}"),
+        ]
+        rows += [
+            (
+                f"Largest true positive rate at a false positive rate of {_percent(rate)}",
+                _percent(found),
+            )
+            for rate, found in self.true_positive_rates.items()
+        ]
+        rows += [
+            (f"A suspicion of {_percent(before)} becomes at most", _percent(after))
+            for before, after in self.suspicions.items()
+        ]
+        yield "What an attacker gains at most who knows all other records", rows
+        yield "What this leaves open", [(said, "") for said in self._limits()]
+        yield "All releases of the ledger together", [(f"{self.budget}.", "")]
+        checks = self.checks or ("None was passed to the report.",)
+        yield "Checks that ran", [(said, "") for said in checks]
+        used = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        yield "Software", [(used, "")]
+
+    def _limits(self) -> Iterator[str]:
+        promise = self.guarantee
+        if math.isinf(promise.epsilon):
+            yield "Nothing is hidden: the release is exact."
+        if promise.gamma:
+            yield (
+                f"The numbers hold for all but a share of {_percent(promise.gamma)} of the pairs "
+                f"of datasets that {promise.oracle} may draw. For a record unlike these, such as "
+                "an extreme one, they may not hold."
+            )
+        if promise.delta:
+            yield f"With probability {promise.delta:g} the loss may be larger."
+        if promise.seeded:
+            yield "The noise has a seed. Whoever knows the seed can remove the noise."
+        if promise.assumed:
+            yield f"Assumed and not checked: {promise.assumed}."
+        yield "The time and the memory that the fit took are not covered."
+
+    def __str__(self) -> str:
+        lines = [f"Privacy report: {self.title}"]
+        for heading, rows in self._sections():
+            lines += ["", heading]
+            lines += [f"  {said:<66}{number:>8}".rstrip() for said, number in rows]
+        return "\n".join(lines)
+
+    def to_html(self) -> str:
+        """Return the report as a page.
+
+        Returns
+        -------
+        str
+            A whole document, without scripts.
+        """
+        parts = [f"<h1>Privacy report: {html.escape(self.title)}</h1>"]
+        for heading, rows in self._sections():
+            parts.append(f"<h2>{html.escape(heading)}</h2>")
+            table = [
+                f"<tr><td>{html.escape(said)}</td><td>{html.escape(number)}</td></tr>"
+                for said, number in rows
+                if number
+            ]
+            parts += [f"<p>{html.escape(said)}</p>" for said, number in rows if not number]
+            parts += [f"<table>{''.join(table)}</table>"] * bool(table)
+        head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        title = f"<title>Privacy report</title><style>{STYLE}</style>"
+        return (
+            f"<!doctype html><html lang=en><head>{head}{title}</head><body>{''.join(parts)}</body>"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain Python numbers and texts.
+
+        Returns
+        -------
+        dict
+            What ``json.dumps`` writes.
+        """
+        return {
+            "title": self.title,
+            "guarantee": self.guarantee.to_dict(),
+            "advantage": self.advantage,
+            "true_positive_rates": {str(k): v for k, v in self.true_positive_rates.items()},
+            "suspicions": {str(k): v for k, v in self.suspicions.items()},
+            "budget": str(self.budget),
+            "checks": list(self.checks),
+            "versions": self.versions,
+        }
+
+    def to_json(self) -> str:
+        """Return the report as JSON.
+
+        Returns
+        -------
+        str
+            An object with the fields of `to_dict`.
+        """
+        return json.dumps(self.to_dict(), indent=2)
+
+
+def make_report(
+    title: str,
+    guarantee: PrivacyGuarantee,
+    law: NoiseLaw | None,
+    budget: BudgetTotal,
+    checks: tuple[str, ...],
+) -> PrivacyReport:
+    """Compute what an attacker gains from the law of the noise, or from epsilon and delta."""
+    delta, surely = _curve(guarantee, law)
+    versions = {"Python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
+    return PrivacyReport(
+        title,
+        guarantee,
+        float(delta(0.0)),
+        {rate: true_positive_rate(delta, surely, rate) for rate in FALSE_POSITIVE_RATES},
+        {before: _posterior(before, surely) for before in SUSPICIONS},
+        budget,
+        checks,
+        versions,
+    )
+
+
+def _curve(
+    guarantee: PrivacyGuarantee, law: NoiseLaw | None
+) -> tuple[Callable[[float], float], float]:
+    """Return delta as a function of epsilon, and a level that the loss surely does not exceed."""
+    from skdp.accounting.laws import PureLoss  # scipy takes time
+
+    if math.isinf(guarantee.epsilon):
+        return (lambda _: 1.0), math.inf
+    if law is not None and not math.isinf(law.parameter):
+        loss = loss_of(law)
+        return loss.delta, min(loss.bound, loss.quantile(SURELY))
+    fails, pure = guarantee.delta, PureLoss(guarantee.epsilon)
+    surely = guarantee.epsilon if fails <= 1 - SURELY else math.inf
+    return (lambda level: fails + (1 - fails) * pure.delta(level)), surely
+
+
+def true_positive_rate(
+    delta: Callable[[float], float], reach: float, false_positive_rate: float
+) -> float:
+    """Return the largest true positive rate of a test: the least of all bounds that hold.
+
+    Every epsilon, of either sign, gives the bound ``exp(epsilon) * rate + delta(epsilon)``.
+    """
+    from scipy.optimize import minimize_scalar  # it takes time
+
+    reach = min(reach, 50.0)
+
+    def bound(level: float) -> float:
+        return math.exp(level) * false_positive_rate + float(delta(level))
+
+    levels = np.linspace(-reach, reach, 401)
+    bounds = [bound(level) for level in levels]
+    best = int(np.argmin(bounds))
+    ends = levels[max(0, best - 1)], levels[min(best + 1, 400)]
+    found = minimize_scalar(bound, bounds=ends, method="bounded", options={"xatol": 1e-10})
+    return float(min(1.0, bounds[best], found.fun))
+
+
+def _posterior(before: float, loss: float) -> float:
+    """Return the probability after a loss, by the rule of Bayes."""
+    return 1 / (1 + (1 - before) / before * math.exp(-loss))
+
+
+def _percent(share: float) -> str:
+    """Write a share with three digits."""
+    return f"{100 * share:.3g}%"
