@@ -12,6 +12,7 @@ from skdp.estimators.catalog import register
 from skdp.estimators.catalog.table import supported_estimators
 from skdp.estimators.clip import ClipBox, ClipNorm
 from skdp.estimators.moments import MomentClassifier, MomentRegressor
+from skdp.estimators.predictions import PredictionTarget
 from skdp.estimators.trees import LeafTarget
 from skdp.exceptions import (
     BudgetExceededError,
@@ -68,6 +69,7 @@ __all__ = [
     "MomentClassifier",
     "MomentRegressor",
     "Oracle",
+    "PredictionTarget",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "PrivateEstimator",

@@ -138,14 +138,18 @@ class PrivateEstimator(PrivateModel):
         estimator and from the ClipNorm or ClipBox right before it in a pipeline, all other steps of
         which must be public. A KnownSensitivity checks the estimator, and the records are clipped
         to its ranges. A number is a bound in the norm of the mechanism, asserted by the caller.
-    release : "auto", sequence of str, LeafTarget, BernsteinTransformer or target, default="auto"
+    release : "auto", "predictions", sequence of str, PredictionTarget, LeafTarget, \
+            BernsteinTransformer or target, default="auto"
         The part of a fit to release. "auto" takes the fitted attributes of
-        :func:`supported_estimators` and compositions of them such as pipelines, and the leaves of
-        trees and forests. Names such as ``["coef_", "intercept_"]``, ``"standardscaler__mean_"`` or
-        ``"estimators_[0]__coef_"`` serve any other estimator. They must determine its output, since
-        all other attributes stay as in the public fit. A BernsteinTransformer releases the fitted
-        function (a density, a decision function, a prediction) on its box and lattice, a
-        FittedFunctionTarget names the function, and your own target has a method `restore`.
+        :func:`supported_estimators` and compositions of them such as pipelines, the leaves of
+        trees and forests that classify, and of any other estimator its predictions, where the
+        sensitivity is sampled. "predictions" takes the predictions of any estimator at public
+        points, from which a student of its class learns; PredictionTarget has options. Names such
+        as ``["coef_", "intercept_"]``, ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``
+        list attributes. They must determine the output, since all others stay as in the public fit.
+        A BernsteinTransformer releases the fitted function (a density, a decision function, a
+        prediction) on its box and lattice, a FittedFunctionTarget names the function, and your own
+        target has a method `restore`.
     classes : array-like of shape (n_classes,), or list of them for outputs, or None, default=None
         The class labels, which are public. None takes those of the oracle; where there is no
         oracle they are read from y, under a PrivacyLeakWarning.

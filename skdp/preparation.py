@@ -35,10 +35,12 @@ from skdp.estimators.members import classes_of_outputs, last_step
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.precautions import (
     check_members,
+    has_parameters,
     warn_if_fitted,
     warn_if_unsaved,
     warn_of_unknown_categories,
 )
+from skdp.estimators.predictions import PredictionTarget, alone, kind_of
 from skdp.estimators.public_fit import (
     fit_seeded,
     fit_to_synthetic,
@@ -101,15 +103,15 @@ class Preparation:
 
 def prepare(given: Parameters, example: Dataset, scoring: Scoring = None) -> Preparation:
     """Settle what is public about a fit, from the form of the data, their labels and gaps."""
-    n_samples, derived = example.n_records, is_derived(given)
+    n_samples, derived, release = example.n_records, is_derived(given), settled_release(given)
     sensitivity: Any = given_sensitivity(given, n_samples)
-    if derived and isinstance(given.release, BernsteinTransformer):
+    if derived and isinstance(release, BernsteinTransformer):
         check_known_density(given.estimator, example)
     elif derived:
-        check_known(given.estimator, given.release, example)
+        check_known(given.estimator, release, example)
     else:
         sensitivity = sensitivity.for_estimator(
-            given.estimator, given.release, example, response_is_used(given)
+            given.estimator, release, example, response_is_used(given)
         )
     oracle = sensitivity.draws_from
     if isinstance(sensitivity, SensitivitySampler) and _are_numbered(given, example.y, oracle):
@@ -118,13 +120,16 @@ def prepare(given: Parameters, example: Dataset, scoring: Scoring = None) -> Pre
     sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
     if derived:
         sensitivity = replace(sensitivity, prior=None)  # the public fit is made without a prior
-    public_fit, public, classes = _make_public_fit(given, sensitivity, schema, example)
+    public_fit, public, classes = _make_public_fit(given, release, sensitivity, schema, example)
     if derived:
         target, known = _derive(given, public_fit, n_samples, public.X)
         sensitivity = _with_prior(given, known)
+    elif isinstance(release, PredictionTarget):
+        anchors = release.draw_anchors(given.estimator, sensitivity, schema)
+        target = release.bind(given.estimator, public_fit, public, anchors)
     else:
         weighted = example.sample_weight is not None
-        target = make_target(given.estimator, given.release, public_fit, weighted)
+        target = make_target(given.estimator, release, public_fit, weighted)
     warn_of_kernel(target, public_fit, n_samples)
     warn_of_unknown_categories(public_fit, schema.parts[0])
     has_no_records = oracle is None and isinstance(sensitivity, KnownSensitivity)
@@ -173,7 +178,8 @@ def check_parameters(given: Parameters) -> None:
             "The 'classes' parameter of PrivateEstimator must list the labels, such as "
             f"[0, 1]. Got {shown(given.classes)}."
         )
-    check_release(estimator, given.release)
+    check_release(estimator, settled_release(given))
+    _check_anchors(given)
     if given.prior is not None:
         without_oracle = KnownSensitivity | Real | SensitivityEstimate
         if not (is_derived(given) or isinstance(given.sensitivity, without_oracle)):
@@ -203,16 +209,17 @@ def check_release(estimator: Estimator, release: object) -> None:
         )
     if isinstance(release, str) and release != "auto":
         raise ValueError(
-            "The 'release' parameter of PrivateEstimator must be 'auto' or a list of names of "
-            f"fitted attributes. Got {shown(release)}. A single name is a list too: "
+            "The 'release' parameter of PrivateEstimator must be 'auto', 'predictions' or a list "
+            f"of names of fitted attributes. Got {shown(release)}. A single name is a list too: "
             f"[{shown(release)}]."
         )
-    kinds = Iterable | LeafTarget | BernsteinTransformer | Target
+    kinds = Iterable | LeafTarget | PredictionTarget | BernsteinTransformer | Target
     if not isinstance(release, kinds):
         raise TypeError(
-            "The 'release' parameter of PrivateEstimator must be 'auto', a list of names of fitted "
-            "attributes, a LeafTarget, a BernsteinTransformer or a target, which inherits from "
-            f"skdp.Target and has a method 'restore'. Got {type(release).__name__}. "
+            "The 'release' parameter of PrivateEstimator must be 'auto', 'predictions', a list of "
+            "names of fitted attributes, a LeafTarget, a PredictionTarget, a BernsteinTransformer "
+            "or a target, which inherits from skdp.Target and has a method 'restore'. Got "
+            f"{type(release).__name__}. "
             "To release the value of a function, use skdp.release."
         )
     if isinstance(release, Sequence) and not all(isinstance(name, str) for name in release):
@@ -220,10 +227,49 @@ def check_release(estimator: Estimator, release: object) -> None:
             "The 'release' parameter of PrivateEstimator must list names of fitted attributes. "
             f"Got {shown(release)}."
         )
-    if isinstance(release, LeafTarget):
+    if isinstance(release, LeafTarget | PredictionTarget):
         release.check(estimator)
     elif isinstance(release, str):
-        check_members(estimator)
+        try:
+            check_members(estimator)
+        except ValueError as error:
+            if kind_of(estimator) is not None:
+                error.add_note(
+                    "With a SensitivitySampler, or a 'prior', its predictions are released."
+                )
+            raise
+
+
+def settled_release(given: Parameters) -> Any:
+    """Return what is released: predictions where "auto" finds no parameters and has an oracle."""
+    release, oracle = given.release, isinstance(given.sensitivity, SensitivitySampler)
+    if isinstance(release, str) and release == "predictions":
+        return PredictionTarget()
+    if not is_auto(release) or is_derived(given) or _rule_of(given) is not None:
+        return release
+    if not (oracle or given.prior is not None) or kind_of(given.estimator) is None:
+        return release
+    return release if has_parameters(given.estimator) else PredictionTarget()
+
+
+def _check_anchors(given: Parameters) -> None:
+    """Refuse to release predictions where no oracle says what they may be."""
+    release = settled_release(given)
+    if not isinstance(release, PredictionTarget):
+        return
+    if is_derived(given) or _rule_of(given) is not None:
+        raise ValueError(
+            "The 'release' parameter of PrivateEstimator must not be predictions with a "
+            "sensitivity that was proved for parameters. Sample it, by a SensitivitySampler."
+        )
+    if isinstance(given.sensitivity, SensitivitySampler) or given.prior is not None:
+        return
+    if release.anchors is None or not is_classifier(given.estimator):
+        raise ValueError(
+            "The 'prior' parameter of PrivateEstimator must be an oracle to release predictions "
+            "with a sensitivity that is not sampled now: it draws the public records at which "
+            "they are read. A classifier may have a table, PredictionTarget(anchors=...), instead."
+        )
 
 
 def warn_of_parameters(given: Parameters, *estimators: Estimator, held: object = ()) -> None:
@@ -322,7 +368,8 @@ def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) 
     check_is_public(getattr(given.sensitivity, "draws_from", None), dataset)
     if given.prior is not None:
         check_is_public(as_oracle(given.prior), dataset)
-    declared = *public_parameters(given.estimator, given.release), *others
+    anchors = getattr(given.release, "anchors", None)
+    declared = *public_parameters(given.estimator, given.release), anchors, *others
     if any(shares_memory(each, dataset) for each in declared):
         warn(
             "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "
@@ -431,10 +478,11 @@ def known_sensitivity(
 
 
 def _make_public_fit(
-    given: Parameters, sensitivity: Any, schema: Schema, dataset: Dataset
+    given: Parameters, release: Any, sensitivity: Any, schema: Schema, dataset: Dataset
 ) -> tuple[Estimator, Dataset, list[NDArray] | None]:
     """Make the public fit, its records and labels; refuse private labels that are not public."""
-    estimator, oracle = without_side_effects(given.estimator), sensitivity.draws_from
+    configure = alone if isinstance(release, PredictionTarget) else without_side_effects
+    estimator, oracle = configure(given.estimator), sensitivity.draws_from
     declared = public_classes(given, oracle) if is_classifier(estimator) else None
     if declared is None and oracle is None and is_classifier(estimator):
         declared = _labels(dataset.y)
@@ -459,7 +507,9 @@ def _make_public_fit(
     public_fit = fit(estimator, public)
     if not is_classifier(public_fit):
         return public_fit, public, None
-    classes = classes_of_outputs(public_fit, len(_columns(public.y)))
+    has_labels = hasattr(last_step(public_fit), "classes_")  # a class of the user may keep none
+    n_outputs = len(_columns(public.y))
+    classes = classes_of_outputs(public_fit, n_outputs) if has_labels else _labels(public.y)
     check_labels(dataset.y, classes)
     return public_fit, public, classes
 

@@ -19,11 +19,13 @@ Key = tuple[int, ...]
 #   (i,)                   pair i, which calibrates
 #   (i, 2)                 pilot pair i, from which a code is learned
 #   (b, 3)                 block b of pairs of two records, which calibrate
-#   (0, 1, a)              public dataset a < 2^31, such as that of the public fit
+#   (0, 1, a)              public dataset a < 2^31 - 1, such as that of the public fit
+#   (0, 1, 2^31 - 1)       the records at which predictions are read
 #   (0, 1, 2^31)           the public dataset on which the output is examined
 #   (0, 1, 2^31 + 1 + t)   trial t of an oracle, before it is used
 #   (1, 1, i)              pair i of an audit
 #   (i, 4)                 public dataset i, on which a release is simulated
+ANCHOR_DATASET = 2**31 - 1
 OUTPUT_DATASET = 2**31
 AUDIT = (1, 1)
 

@@ -6,6 +6,7 @@ classes whose fitted state is in public attributes, and with random numbers that
 
 from __future__ import annotations
 
+import inspect
 import re
 import warnings
 from collections.abc import Iterable, Iterator
@@ -114,6 +115,8 @@ def make_quiet(estimator: Estimator) -> Estimator:
         for member in members_in(estimator):
             if hasattr(member, "set_callbacks"):  # since scikit-learn 1.9; clones share them
                 member.set_callbacks()
+            if "allow_writing_files" in inspect.signature(type(member)).parameters:
+                member.set_params(allow_writing_files=False)  # type: ignore[attr-defined]
     settings = {}
     for name, value in estimator.get_params(deep=True).items():
         quiet = _quiet(_last_name(name), value)

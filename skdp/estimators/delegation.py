@@ -12,6 +12,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.core.target import is_auto
 from skdp.core.types import Container, Estimator, Method, Seed
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.members import last_step
@@ -131,7 +132,7 @@ class DelegatedMethods:
     def _check_served(self, estimator: Estimator, name: str) -> None:
         """Raise an AttributeError if the released attributes do not suffice for a method."""
         last = last_step(estimator)
-        if isinstance(getattr(self, "release", "auto"), str) and name in entry_of(last).unserved:
+        if is_auto(getattr(self, "release", "auto")) and name in entry_of(last).unserved:
             raise AttributeError(
                 f"{type(last).__name__}.{name} needs more than release='auto' releases. Name the "
                 "attributes that it needs in 'release', where they are public."

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import suppress
 from itertools import chain
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 
 from skdp.core.checks import shorten, warn
 from skdp.core.dtypes import categories_of
@@ -15,11 +16,12 @@ from skdp.estimators.catalog import (
     check_releasable,
     entry_of,
     is_stateless,
+    lookup,
     substitute_of,
     traits_of,
 )
 from skdp.estimators.configuration import members_in, without_side_effects
-from skdp.estimators.members import configured_members, fitted_parts, last_step
+from skdp.estimators.members import configured_members, fitted_parts, is_composition, last_step
 from skdp.estimators.trees import LeafTarget, is_tree
 from skdp.exceptions import PrivacyLeakWarning
 
@@ -31,6 +33,18 @@ def check_members(estimator: Estimator) -> None:
         if transforms:
             _check_transforms(part)
     _check_trees(estimator)
+
+
+def has_parameters(estimator: Estimator) -> bool:
+    """Return whether release='auto' knows the parameters, or the leaves, of all parts."""
+    with suppress(ValueError):
+        check_members(estimator)
+        for path, part, _ in configured_members(estimator):
+            if not (is_stateless(part) or is_composition(part) or is_tree(part)):
+                lookup(part, path)
+        last = last_step(estimator)
+        return not is_tree(last) or is_classifier(last)  # a regressor needs a declared range
+    return False
 
 
 def _check_transforms(step: Estimator) -> None:

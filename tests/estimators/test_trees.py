@@ -391,6 +391,7 @@ def test_regressors_must_declare_their_range():
         DecisionTreeRegressor(max_depth=2),
         mechanism=LaplaceMechanism(1.0),
         sensitivity=SensitivitySampler(PublicDataOracle(X_public, PUBLIC_RESPONSE)),
+        release=LeafTarget(),
     )
     with pytest.raises(ValueError, match=r"Pass release=LeafTarget\(y_range=\(low, high\)\)"):
         model.fit(X, RESPONSE)
