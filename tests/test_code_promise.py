@@ -25,7 +25,7 @@ from skdp.mechanisms.laplace import laplace_scale
 from skdp.mechanisms.noise import byte_source
 from skdp.sensitivity import order_statistic
 from skdp.sensitivity.adapters import as_oracle
-from skdp.sensitivity.pairs import PairSource, measure_pairs, pilot_pair
+from skdp.sensitivity.pairs import PairSource, measure_pairs, pilot_pairs
 
 # Thousands of eigenproblems of size 30 are slowed down by threads, not sped up.
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -60,13 +60,9 @@ class MeanTarget(Target):
         return X.mean(axis=0)
 
 
-def pilot_pairs(source, n_pairs):
-    return np.array([pilot_pair(source, pair) for pair in range(n_pairs)])
-
-
-def calibrating_pairs(source, n_pairs):
+def calibrating_pairs(source, pairs):
     """The mistake: coordinates chosen such that just these pairs look small in them."""
-    values = np.array([source.values(*pair_key(pair)) for pair in range(n_pairs)])
+    values = np.array([source.values(*pair_key(pair)) for pair in pairs])
     return np.stack([values[:, 0], values[:, 0] - values[:, 1]], axis=1)
 
 
@@ -86,8 +82,8 @@ def mean_exceedance(mechanism, gamma, draw_pilots, n_trials):
     shares = []
     for trial in range(n_trials):
         source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, seed=trial)
-        learned = learn(mechanism, draw_pilots(source, statistic.n_pairs), statistic)
         pairs = range(statistic.n_pairs)
+        learned = learn(mechanism, np.array(draw_pilots(source, pairs)), statistic)
         norms = np.sort(measure_pairs(source, learned, pairs).norms)
         fresh = (records(N_FRESH, rng) - records(N_FRESH, rng)) / N_SAMPLES
         fresh_norms = learned.distances(fresh, np.zeros_like(fresh))

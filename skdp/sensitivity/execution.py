@@ -56,8 +56,8 @@ def run(
 ) -> Generator[T, None, None]:
     """Evaluate pairs chunk by chunk, in their order.
 
-    ``evaluate(pairs)`` returns the same results in any process. `key` identifies all other inputs
-    of the results in the `memory`. Closing the generator ends the workers.
+    ``evaluate(pairs)`` returns the same results in any process, and `key` identifies it in the
+    `memory`. Closing the generator ends the workers.
     """
     missing = chunks = [pairs[i : i + chunk_size] for i in range(0, len(pairs), chunk_size)]
     task: Any = run_chunk

@@ -9,8 +9,6 @@ from functools import partial
 from typing import TypeVar
 
 import joblib
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp.core.checks import check_count
@@ -22,7 +20,7 @@ from skdp.core.room import usual_errors
 from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, public_key, public_seed, streams, trial_key
 from skdp.core.target import Target, as_target
-from skdp.core.types import Estimator, Seed
+from skdp.core.types import Estimator, Matrix, Seed
 from skdp.sensitivity.adapters import as_oracle, without_response
 from skdp.sensitivity.base import Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
@@ -33,7 +31,6 @@ from skdp.sensitivity.pairs import (
     MAX_PILOT_PAIRS,
     Outcomes,
     PairSource,
-    Pilots,
     RecordPairs,
     Rows,
     gather_pilots,
@@ -56,6 +53,9 @@ BLOCKS_OF_CHUNK = 4
 class SamplingPlan:
     """Describe what a sampler would run, and what it would promise.
 
+    Both counts are of two calls a pair. Where two records make a pair, a calibrating pair takes no
+    call. Very many numbers have fewer pilot pairs.
+
     Parameters
     ----------
     order_statistic : OrderStatistic
@@ -67,19 +67,6 @@ class SamplingPlan:
     n_pilot_pairs : int or None, default=None
         Number of further pairs, from which the mechanism would learn its code. None where
         no mechanism was named.
-
-    Attributes
-    ----------
-    n_evaluations : int
-        How often sampling would evaluate the target: twice a pair.
-    n_fits : int
-        How often :meth:`PrivateEstimator.fit` would fit its estimator: the evaluations, the public
-        fit and the private fit.
-
-    Notes
-    -----
-    Both count two calls a pair. Where two records make a pair, a calibrating pair takes no call.
-    Very many numbers have fewer pilot pairs.
 
     Examples
     --------
@@ -206,37 +193,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    @property
-    def draws_from(self) -> Oracle:
-        """The oracle, ready to be drawn from."""
-        return as_oracle(self.oracle)
-
-    def for_estimator(
-        self,
-        estimator: Estimator,
-        release: object,
-        dataset: Dataset | None = None,
-        uses_response: bool = True,
-    ) -> SensitivitySampler:
-        if uses_response or (dataset is not None and dataset.y is not None):
-            return self
-        return self._with(oracle=without_response(self.draws_from))
-
-    def agree(self, schema: Schema, example: Dataset) -> tuple[SensitivitySampler, Schema]:
-        sampler = self.with_fixed_seed()
-        drawn = sampler._try(example.n_records)
-        schema = schema.agree(Schema.of(drawn))
-        schema.convert(drawn, f"The oracle {self.draws_from.description}")
-        return sampler, schema
-
-    def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
-    ) -> tuple[SensitivityEstimate, MechanismType]:
-        geometry = mechanism.geometry
-        estimate = self.sample(target, n_samples, geometry, schema)
-        estimate.check_usable()
-        return estimate, in_code_of(geometry, mechanism)
-
     def plan(self, n_samples: int, mechanism: Measures | None = None) -> SamplingPlan:
         """Say what would be run, and what it would promise, without running it.
 
@@ -262,15 +218,14 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         check_resources(self.n_jobs, self.memory, self.verbose)
-        statistic = self._statistic(few=mechanism is not None and mechanism.learns_code)
-        n_pilot_pairs = None
-        if mechanism is not None:
-            n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * mechanism.learns_code
+        learns = mechanism is not None and mechanism.learns_code
+        statistic = self._statistic(few=learns)
+        n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * learns
         return SamplingPlan(
             order_statistic=statistic,
             n_samples=n_samples,
             oracle=self.draws_from.description,
-            n_pilot_pairs=n_pilot_pairs,
+            n_pilot_pairs=None if mechanism is None else n_pilot_pairs,
         )
 
     def _statistic(self, few: bool) -> OrderStatistic:
@@ -319,13 +274,10 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         ValueError
             As :meth:`plan`, or if the oracle returns something else than the records asked for.
         """
-        n_samples = self.plan(n_samples).n_samples
         geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
         key = key_of(target)  # before it runs: a function may keep what it finds
-        sampler = self.with_fixed_seed()
-        schema = schema or sampler._schema_of_draws(target, n_samples)
-        pairs, records, rows = sampler._prepare(target, n_samples, schema)
+        pairs, records, rows = self._prepare(target, n_samples, schema)
         statistic = self._statistic(few=geometry.code is not None and rows is None)
         measure: Callable[[range], Outcomes] = partial(measure_pairs, pairs, geometry)
         chunk_size = CHUNK_SIZE
@@ -333,31 +285,29 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             measure = RecordPairs(pairs, rows, geometry, records)
             chunk_size = BLOCKS_OF_CHUNK * RecordPairs.at_once
         parts = geometry.key, geometry.code, rows is not None
-        chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
-        with closing(follow(chunks, statistic.n_pairs, statistic, verbose=self.verbose)) as chunks:
+        numbers = range(statistic.n_pairs)
+        with closing(self._run(measure, numbers, chunk_size, pairs, parts, statistic)) as chunks:
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = outcomes.with_one_shape()
+        assert pairs.schema is not None
         return SensitivityEstimate(
             norms=norms,
             order_statistic=statistic,
-            n_samples=n_samples,
+            n_samples=pairs.n_samples,
             geometry=geometry,
             target=target.description,
             shape=shape,
-            oracle=self.draws_from.description,
+            oracle=pairs.oracle.description,
             seed=pairs.seed,
             failures=failures,
             n_rounding=int(outcomes.are_rounding.sum()),
-            form=schema.key,
+            form=pairs.schema.key,
             key=key,
         )
 
     def pilots(
-        self,
-        target: Callable,
-        n_samples: int,
-        schema: Schema | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, target: Callable, n_samples: int, schema: Schema | None = None
+    ) -> tuple[Matrix, Matrix]:
         """Evaluate pilot pairs, from which a public code may be learned.
 
         They are drawn like the pairs of `sample` but are not among them, so the promise does not
@@ -366,11 +316,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
         Parameters
         ----------
-        target : Target or callable
-            What is to be released.
-        n_samples : int
-            Number of records of the private dataset.
-        schema : Schema or None, default=None
+        target, n_samples, schema : Target or callable, int, Schema or None
             As for `sample`.
 
         Returns
@@ -379,25 +325,13 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             The first value of each pair, raveled, and its difference from the second. Pairs that
             fail are left out.
         """
-        n_samples = self.plan(n_samples).n_samples
-        target = as_target(target)
-        sampler = self.with_fixed_seed()
-        schema = schema or sampler._schema_of_draws(target, n_samples)
-        pairs, _, rows = sampler._prepare(target, n_samples, schema)
-        statistic = self._statistic(few=rows is None)
-        n_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS)
-
-        def run_pilots(
-            evaluate: Callable[[range], Pilots], numbers: range, chunk_size: int
-        ) -> Generator[Pilots]:
-            chunks = self._run(evaluate, numbers, chunk_size, pairs, "pilots")
-            return follow(chunks, len(numbers), statistic, verbose=self.verbose, are_pilots=True)
-
-        return gather_pilots(pairs, n_pairs, run_pilots)
+        pairs, _, rows = self._prepare(as_target(target), n_samples, schema)
+        n_pairs = min(self._statistic(few=rows is None).n_pairs, MAX_PILOT_PAIRS)
+        return gather_pilots(pairs, n_pairs, partial(self._run, source=pairs, parts=("pilots",)))
 
     def shaken_pilots(
         self, target: Target, n_samples: int, schema: Schema, size: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Matrix, Matrix]:
         """Evaluate a few pilots, and the same with records that differ in their last bits.
 
         Parameters
@@ -413,33 +347,21 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             The first values of pilot pairs, raveled, and those of the perturbed records. Pairs that
             fail are left out.
         """
-        pairs, _, _ = self.with_fixed_seed()._prepare(target, n_samples, schema)
-        return gather_shaken(pairs, size)
+        return gather_shaken(self._prepare(target, n_samples, schema)[0], size)
 
     def _prepare(
-        self, target: Target, n_samples: int, schema: Schema
+        self, target: Target, n_samples: int, schema: Schema | None
     ) -> tuple[PairSource, Dataset, Rows | None]:
         """Check the oracle before the first fit; return pairs, records, and a closed form."""
+        n_samples = self.plan(n_samples).n_samples
         oracle, seed = self.draws_from, self._entropy()
+        if schema is None:
+            schema = Schema.of(_tried(oracle, n_samples, seed), target.allow_nan)
         rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         target.check_oracle(*records.parts)
-        source = PairSource(target, oracle, n_samples, seed, schema)
-        independent = has_independent_records(oracle)
-        return source, records, target.closed_form(*records.parts) if independent else None
-
-    def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
-        return Schema.of(self._try(n_samples), target.allow_nan)
-
-    def _try(self, n_samples: int) -> Dataset:
-        """Draw records of the oracle, and refuse an oracle that does not draw at random."""
-        oracle, seed = self.draws_from, self._entropy()
-
-        def attempt(number: int) -> Dataset:
-            rng, _ = streams(seed, trial_key(number))
-            return draw(oracle, n_samples + 1, rng)
-
-        return try_oracle(oracle, attempt)
+        rows = target.closed_form(*records.parts) if has_independent_records(oracle) else None
+        return PairSource(target, oracle, n_samples, seed, schema), records, rows
 
     def _run(
         self,
@@ -447,7 +369,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         pairs: range,
         chunk_size: int,
         source: PairSource,
-        *parts: object,
+        parts: tuple[object, ...],
+        statistic: OrderStatistic | None = None,
     ) -> Generator[T, None, None]:
         """Evaluate pairs chunk by chunk; `source` and `parts` identify the run in the cache."""
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
@@ -462,20 +385,38 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
                     "With the 'memory' parameter of SensitivitySampler, oracle and target must "
                     f"have a key, and {obstacle_of(key)}. {REMEDY}"
                 )
-        return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
+        chunks = run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
+        return follow(chunks, len(pairs), self.verbose, statistic)
 
-    def with_fixed_seed(self) -> SensitivitySampler:
-        """Return the same sampler with its seed drawn.
+    @property
+    def draws_from(self) -> Oracle:
+        """The oracle, ready to be drawn from."""
+        return as_oracle(self.oracle)
 
-        Returns
-        -------
-        SensitivitySampler
-            Its `random_state` is an integer.
-        """
-        return self._with(random_state=self._entropy())
+    def for_estimator(
+        self,
+        estimator: Estimator,
+        release: object,
+        dataset: Dataset | None = None,
+        uses_response: bool = True,
+    ) -> SensitivitySampler:
+        if uses_response or (dataset is not None and dataset.y is not None):
+            return self
+        return self._with(oracle=without_response(self.draws_from))
 
-    def _with(self, **parameters: object) -> SensitivitySampler:
-        return type(self)(**self.get_params(deep=False) | parameters)
+    def agree(self, schema: Schema, example: Dataset) -> tuple[SensitivitySampler, Schema]:
+        sampler, oracle = self._with(random_state=self._entropy()), self.draws_from
+        drawn = _tried(oracle, example.n_records, sampler._entropy())
+        schema = schema.agree(Schema.of(drawn))
+        schema.convert(drawn, f"The oracle {oracle.description}")
+        return sampler, schema
+
+    def settle(
+        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+    ) -> tuple[SensitivityEstimate, MechanismType]:
+        estimate = self.sample(target, n_samples, mechanism.geometry, schema)
+        estimate.check_usable()
+        return estimate, in_code_of(estimate.geometry, mechanism)
 
     def public_dataset(
         self,
@@ -489,5 +430,18 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         rng, _ = streams(self._entropy(), public_key(attempt))
         return draw(self.draws_from, n_samples, rng, schema=schema, full=True, allow_nan=allow_nan)
 
+    def _with(self, **parameters: object) -> SensitivitySampler:
+        return type(self)(**self.get_params(deep=False) | parameters)
+
     def _entropy(self) -> int:
         return public_seed(self.random_state, "random_state", "SensitivitySampler")
+
+
+def _tried(oracle: Oracle, n_samples: int, seed: int) -> Dataset:
+    """Draw records of an oracle, and refuse one that does not draw at random."""
+
+    def attempt(number: int) -> Dataset:
+        rng, _ = streams(seed, trial_key(number))
+        return draw(oracle, n_samples + 1, rng)
+
+    return try_oracle(oracle, attempt)
