@@ -18,7 +18,7 @@ from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.schema import Key, Schema, describe_key
 from skdp.core.target import Target
-from skdp.sensitivity.base import Sensitivity, Settled, in_code_of, refuse_zero
+from skdp.sensitivity.base import Settled, in_code_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 
@@ -92,7 +92,7 @@ class SensitivityEstimate(Settled):
     form: tuple[Key, ...] = ()
     n_rounding: int = 0
     key: str = ""
-    prior: Sensitivity | None = field(default=None, compare=False)
+    prior: Any = field(default=None, compare=False)
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,11 +102,10 @@ class SensitivityEstimate(Settled):
                 "The 'norms' parameter of SensitivityEstimate must hold one value for each of the "
                 f"{self.order_statistic.n_pairs} pairs. Got shape {norms.shape}."
             )
-        object.__setattr__(self, "form", _as_tuples(self.form))
         norms.flags.writeable = False
-        k = self.order_statistic.k
+        object.__setattr__(self, "form", _as_tuples(self.form))
         object.__setattr__(self, "norms", norms)
-        object.__setattr__(self, "value", float(np.sort(norms)[k - 1]))
+        object.__setattr__(self, "value", float(np.sort(norms)[self.order_statistic.k - 1]))
 
     @property
     def gamma(self) -> float:
@@ -124,11 +123,6 @@ class SensitivityEstimate(Settled):
         public = (self.key, self.geometry.key, self.n_samples, self.form, self.order_statistic)
         content = repr(public).encode() + self.norms.tobytes()
         return hashlib.sha256(content).hexdigest()
-
-    @property
-    def is_rounding(self) -> bool:
-        """Whether rounding explains so many norms that the value is one of rounding errors."""
-        return self.n_rounding >= self.order_statistic.k
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SensitivityEstimate):
@@ -151,11 +145,10 @@ class SensitivityEstimate(Settled):
         """None, since the guarantee names the oracle instead."""
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
-        estimate = self
-        if self.prior is not None:
-            prior, schema = self.prior.agree(schema, example)
-            estimate = replace(self, prior=prior)
-        return estimate, schema.agree_with_key(self.form)
+        prior = self.prior
+        if prior is not None:
+            prior, schema = prior.agree(schema, example)
+        return self.with_prior(prior), schema.agree_with_key(self.form)
 
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
@@ -165,7 +158,7 @@ class SensitivityEstimate(Settled):
         self.check_made_for(target)
         self.check_usable()
         # a release holds no record of an oracle
-        return self if self.prior is None else replace(self, prior=None), mechanism
+        return self.with_prior(None), mechanism
 
     def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
         rules = {
@@ -174,17 +167,11 @@ class SensitivityEstimate(Settled):
         }
         for what, (fits, made_for, needed) in rules.items():
             if not fits:
-                raise ValueError(
-                    f"The 'sensitivity' was made for another {what}: {made_for}. This release has "
-                    f"{needed}. Sample the sensitivity of this release."
-                )
+                raise _another(what, made_for, needed)
         if self.form != schema.key:
-            raise ValueError(
-                "The 'sensitivity' was made for records of another form: "
-                f"{describe_key(self.form) or 'unknown'}. This release has "
-                f"{describe_key(schema.key)}. Bring the data into that form, or sample the "
-                "sensitivity of this release."
-            )
+            form = describe_key(self.form) or "unknown"
+            remedy = "Bring the data into that form, or sample"
+            raise _another("form of records", form, describe_key(schema.key), remedy)
 
     def check_made_for(self, target: Target) -> None:
         key = key_of(target)
@@ -196,22 +183,13 @@ class SensitivityEstimate(Settled):
             )
         if self.key != key:
             how = "" if self.target != target.description else ", of other labels or other values"
-            raise ValueError(
-                f"The 'sensitivity' was made for another target: {self.target}. This release has "
-                f"{target.description}{how}. Sample the sensitivity of this release."
-            )
+            raise _another("target", self.target, f"{target.description}{how}")
 
     def check_usable(self) -> None:
-        """Refuse a value with which nothing can be released.
-
-        Raises
-        ------
-        ValueError
-            If it is zero, one of rounding errors or infinite.
-        """
+        """Refuse a value that is zero, one of rounding errors or infinite."""
         refuse_zero(self.value)
         n_pairs, k = self.order_statistic.n_pairs, self.order_statistic.k
-        if self.is_rounding:
+        if self.n_rounding >= k:
             raise ValueError(
                 f"The sampled sensitivity, {self.value:.3g}, is one of rounding errors: on "
                 f"{self.n_rounding} of {n_pairs} pairs the target changed by rounding alone. Use "
@@ -255,9 +233,8 @@ class SensitivityEstimate(Settled):
                 "SensitivityEstimate.at needs calibration='dkw', whose bound holds for every gamma "
                 f"at once. Got {used.calibration!r}. Sample anew at the gamma wanted."
             )
-        return replace(
-            self, order_statistic=order_statistic(gamma, used.n_pairs, calibration="dkw")
-        )
+        level = order_statistic(gamma, used.n_pairs, calibration="dkw")
+        return replace(self, order_statistic=level)
 
     def to_dict(self) -> dict:
         """Return the estimate as plain values, ready for JSON.
@@ -278,7 +255,7 @@ class SensitivityEstimate(Settled):
 
     @classmethod
     def from_dict(cls, values: dict) -> SensitivityEstimate:
-        """Make an estimate from the values of :meth:`to_dict`.
+        """Make an equal estimate from the values of :meth:`to_dict`.
 
         Parameters
         ----------
@@ -329,6 +306,14 @@ class SensitivityEstimate(Settled):
             Equal to the one that was saved, bit for bit.
         """
         return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+def _another(what: str, made_for: object, needed: object, remedy: str = "Sample") -> ValueError:
+    """Make the error of an estimate that serves another release."""
+    return ValueError(
+        f"The 'sensitivity' was made for another {what}: {made_for}. This release has {needed}. "
+        f"{remedy} the sensitivity of this release."
+    )
 
 
 def _as_tuples(nested: object) -> Any:

@@ -292,11 +292,7 @@ def test_str(calibration, text):
         ({"gamma": math.nan}, "gamma"),
         ({"calibration": "bootstrap"}, "calibration"),
         ({"confidence": 0.95}, "confidence"),
-        ({"calibration": "conditional"}, "confidence"),
         ({"calibration": "conditional", "confidence": 1.0}, "confidence"),
-        ({"rho": 0.01}, "rho"),
-        ({"calibration": "dkw"}, "rho"),
-        ({"calibration": "dkw", "rho": 0.5}, "rho"),
     ],
 )
 def test_order_statistic_refuses(changes, name):

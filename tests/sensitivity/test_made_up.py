@@ -1,7 +1,5 @@
 """A function under a bound is tried on made-up records, before anything is spent."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -146,27 +144,18 @@ def test_what_is_no_array_of_numbers_is_refused(target, options, words, accounta
     assert not accountant.rows()
 
 
-def test_a_function_that_fails_on_all_that_is_made_up_is_pointed_out():
-    def of_these(records):
-        if not np.array_equal(records, X):
-            raise KeyError
-        return np.mean(records, axis=0)
-
-    for bound in (mean_bound(N, 2, ranges=(0, 1)), 1.0):
-        with pytest.warns(UserWarning, match="raised KeyError on made-up numbers .* Try it on"):
-            release(of_these, X, mechanism=NOISE, sensitivity=bound)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        # nobody knows which words they are
-        words = pd.DataFrame({"a": ["yes"] * N})
-        count = lambda words: float(words["a"].map({"yes": 1}.__getitem__).sum())  # noqa: E731 - short
-        release(count, words, mechanism=NOISE, sensitivity=1.0)
+@pytest.mark.parametrize(
+    "known",
+    [
         # of one-hot rows a mean moves by less than of others in the box
-        known = KnownSensitivity(2 / N, "l1", N, ranges=BOX, preconditions="one-hot records")
-        release(means, X, mechanism=NOISE, sensitivity=known)
+        KnownSensitivity(2 / N, "l1", N, ranges=BOX, preconditions="one-hot records"),
         # the ranges may bound what a median of these records can do, by a proof of somebody
-        known = KnownSensitivity(4, "l1", N, ranges=BOX[:1])
-        release(median, X[:, :1], mechanism=NOISE, sensitivity=known)
+        KnownSensitivity(4, "l1", N, ranges=BOX[:1]),
+    ],
+)
+def test_a_proof_may_suppose_more_than_ranges(known):
+    records = X[:, : len(known.ranges)]
+    assert release(median, records, mechanism=NOISE, sensitivity=known).value.shape
 
 
 class Unrestorable(Sums):
