@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from numbers import Integral
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from skdp.core.checks import floats, shown
+from skdp.core.checks import check_count, floats, shown
 from skdp.core.types import Sample
-from skdp.sensitivity.shipped import Box, ShippedOracle, refuse
+from skdp.sensitivity.shipped import Box, ShippedOracle
 
 
 class RandomDensityOracle(ShippedOracle):
@@ -70,19 +69,17 @@ class RandomDensityOracle(ShippedOracle):
         max_components: int = 4,
         widths: tuple[float, float] = (0.03, 0.3),
     ) -> None:
-        name = type(self).__name__
-        self._box = Box.of(bounds, name)
+        self._box = Box.of(bounds, type(self).__name__)
         low, high = self._box.bounds.T
         if not np.all(low < high):
-            refuse(name, "bounds", "give finite (low, high) with low < high", shown(bounds))
-        if not isinstance(max_components, Integral) or max_components < 1:
-            refuse(name, "max_components", "be an integer of at least 1", shown(max_components))
+            self._refuse("bounds", "give finite (low, high) with low < high", shown(bounds))
+        check_count("max_components", max_components, type(self).__name__)
         pair = floats(widths)
         if pair is None or pair.shape != (2,) or not (0 < pair[0] <= pair[1] < math.inf):
             rule = "be a pair of finite numbers (smallest, largest) with 0 < smallest <= largest"
-            refuse(name, "widths", rule, shown(widths))
-        self._max_components: int = int(max_components)
-        self._log_widths: tuple[float, float] = (math.log(pair[0]), math.log(pair[1]))
+            self._refuse("widths", rule, shown(widths))
+        self._max_components = int(max_components)
+        self._log_widths = math.log(pair[0]), math.log(pair[1])
         super().__init__(
             str(self._box),
             f"max_components={max_components}",

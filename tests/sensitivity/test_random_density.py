@@ -95,5 +95,5 @@ def test_records_of_a_dataset_are_not_independent():
     ],
 )
 def test_bad_parameters_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         RandomDensityOracle(**{"bounds": [(0, 1)]} | options)
