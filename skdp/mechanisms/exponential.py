@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from skdp.core.checks import check_rules, is_real
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.base import ByteSource, Mechanism
-from skdp.mechanisms.discrete import Flip, below, bernoulli_exp, bernoulli_exp_power, certain, coins
+from skdp.mechanisms.discrete import below, bernoulli_exp, bernoulli_exp_power, certain, coins
 from skdp.mechanisms.noise import (
     OperatingSystemBytes,
     check_sensitivity,
@@ -87,28 +86,6 @@ class ExponentialMechanism(Mechanism):
         self.method = method
 
     def release(self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None) -> int:
-        """Choose a response.
-
-        Parameters
-        ----------
-        value : array-like of shape (n_responses,)
-            The private scores, one for each response.
-        sensitivity : float in (0, inf)
-            Largest change of a score.
-        rng : ByteSource or None, default=None
-            Where the randomness comes from; None is the operating system.
-
-        Returns
-        -------
-        int
-            The index of the chosen response, in [0, n_responses).
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the sensitivity is outside its range, or the scores are not a
-            non-empty vector of finite numbers. The message never shows the scores.
-        """
         scores = self._check_scores(value, sensitivity)
         if math.isinf(self.epsilon):
             return int(np.argmax(scores))
@@ -131,11 +108,6 @@ class ExponentialMechanism(Mechanism):
         -------
         ndarray of float64 of shape (n_responses,)
             The probability of each response; they show the private scores to anybody.
-
-        Raises
-        ------
-        ValueError
-            As `release` does.
         """
         scores = self._check_scores(scores, sensitivity)
         if math.isinf(self.epsilon):
@@ -165,31 +137,25 @@ class ExponentialMechanism(Mechanism):
         self, scores: NDArray[np.float64], sensitivity: float
     ) -> tuple[NDArray[np.int64], int]:
         """Return how many steps each response is below the best, and the scale t."""
-        epsilon = float(self.epsilon)  # numpy's numbers overflow, or are no rationals
-        # A large epsilon needs a fine step, or rounding t up would cost; 2^32 is fine enough.
-        parts = max(_PARTS, min(epsilon, 2.0**32))
-        half = Fraction(epsilon) / 2
-        lattice, scale = lattice_scale(sensitivity, 1, half, parts, "ExponentialMechanism")
+        lattice, scale = lattice_scale(
+            sensitivity, 1, self.epsilon, "ExponentialMechanism", parts=_PARTS, factor=2
+        )
         return lattice.to_gaps(scores), scale
 
     def _check(self) -> None:
-        epsilon = self.epsilon
-        known = self.method in ("exponential", "permute-and-flip")
-        number = (
-            "be a number above 0 (or inf, which takes the best response; a spent budget leaves 0)"
-        )
+        epsilon, methods = self.epsilon, ("exponential", "permute-and-flip")
+        positive = "be a number above 0 (or inf, which takes the best; a spent budget leaves 0)"
         check_rules(
             "ExponentialMechanism",
-            epsilon=(epsilon, is_real(epsilon) and epsilon > 0, number),
-            method=(self.method, known, "be 'exponential' or 'permute-and-flip'"),
+            epsilon=(epsilon, is_real(epsilon) and epsilon > 0, positive),
+            method=(self.method, self.method in methods, f"be one of {methods}"),
         )
 
 
 def _accept(gaps: NDArray[np.int64], scale: int, source: ByteSource) -> NDArray[np.bool_]:
     """Flip one coin of weight exp(-gap / scale) for each gap."""
     whole, rest = np.divmod(gaps, scale)
-    fraction: Flip = coins(rest, scale, source)
-    heads = bernoulli_exp(fraction, gaps.size, source)
+    heads = bernoulli_exp(coins(rest, scale, source), gaps.size, source)
     return heads & bernoulli_exp_power(certain, whole, source)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -19,20 +18,8 @@ from skdp.mechanisms.noise import Lattice, lattice_scale
 
 
 def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[Lattice, int]:
-    """Choose the lattice and the integer scale of the Laplace noise, from public numbers.
-
-    With s the integer sensitivity of the lattice and t = ceil(s / epsilon), the released epsilon
-    s / t is never above the one asked for. All of it is computed in exact fractions. The step is
-    so fine that the rounding of the value and of t together cost less than .1 % of noise; where
-    that would take a scale above 2^52, it is coarser.
-
-    The scale is in [1, 2^52] steps. Refused where epsilon is so small that rounding would cost
-    about as much noise as the sensitivity.
-    """
-    epsilon = float(epsilon)  # numpy's numbers overflow, or are no rationals
-    # A large epsilon needs a fine step too, or rounding t up would cost; 2^32 is fine enough.
-    parts = max(1.0, n_values, min(epsilon, 2.0**32))
-    return lattice_scale(sensitivity, n_values, Fraction(epsilon), parts, "LaplaceMechanism")
+    """Choose the lattice and the integer scale of the Laplace noise, from public numbers."""
+    return lattice_scale(sensitivity, n_values, epsilon, "LaplaceMechanism")
 
 
 class LaplaceMechanism(AdditiveMechanism):
@@ -56,11 +43,10 @@ class LaplaceMechanism(AdditiveMechanism):
         "learned" learns a public code from public fits, for this epsilon: the few directions that
         are worth their noise, and a decoder that fills in the rest from what public fits have in
         common. So the released value is drawn towards the mean of public fits. "auto" is "learned"
-        for an estimator; in :func:`skdp.release` it is None with a SensitivitySampler, so that a
-        statistic is not drawn towards a prior unasked. In both it takes the code of an estimate
-        that was sampled in one, and learns one from the `prior` of a KnownSensitivity. A
-        PublicCode is one that was learned before, such as ``plan.mechanism.code``; it must not
-        depend on private data.
+        for an estimator, but None in :func:`skdp.release` with a SensitivitySampler. In both it
+        takes the code of an estimate that was sampled in one, and learns one from the `prior` of a
+        KnownSensitivity. A PublicCode was learned before, such as ``plan.mechanism.code``; it must
+        not depend on private data.
     shift : float in [0, 1], default=0.2
         Which share of the private records may be unlike the oracle's, for a code that is learned.
         The decoder trusts public fits the less, the larger it is. It does not affect the guarantee.
