@@ -27,11 +27,7 @@ class Sensitivity(ABC):
 
     @abstractmethod
     def for_estimator(
-        self,
-        estimator: Estimator,
-        release: object,
-        dataset: Dataset | None = None,
-        uses_response: bool = True,
+        self, estimator: Estimator, release: object, dataset: Dataset, uses_response: bool
     ) -> Self:
         """Return the sensitivity of an estimator, or refuse the estimator; no entry is read."""
 
@@ -66,11 +62,7 @@ class Settled(Sensitivity):
         return self.prior.public_dataset(*args, **options)
 
     def for_estimator(
-        self,
-        estimator: Estimator,
-        release: object,
-        dataset: Dataset | None = None,
-        uses_response: bool = True,
+        self, estimator: Estimator, release: object, dataset: Dataset, uses_response: bool
     ) -> Self:
         if self.prior is None:
             return self

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from skdp.core.checks import check_count, check_real, is_real, shown
+from skdp.core.checks import check_count, check_real, is_real
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.guarantee import ASSERTED
@@ -169,7 +169,7 @@ class KnownSensitivity(Settled):
             if self.gamma:
                 raise ValueError(
                     "The 'prior' parameter of KnownSensitivity is for a bound without a gamma. "
-                    f"Got gamma={shown(self.gamma)}."
+                    f"Got gamma={self.gamma!r}."
                 )
 
     def in_norm(self, order: float) -> KnownSensitivity:
@@ -234,11 +234,7 @@ class KnownSensitivity(Settled):
         return self.in_norm(geometry.order).value
 
     def for_estimator(
-        self,
-        estimator: Estimator,
-        release: object,
-        dataset: Dataset | None = None,
-        uses_response: bool = True,
+        self, estimator: Estimator, release: object, dataset: Dataset, uses_response: bool
     ) -> KnownSensitivity:
         _refuse_weights(dataset)
         known = super().for_estimator(estimator, release, dataset, uses_response)
@@ -282,8 +278,8 @@ class KnownSensitivity(Settled):
         return target if self.ranges is None else ClippedTarget(target, self.ranges)
 
 
-def _refuse_weights(dataset: Dataset | None) -> None:
-    if dataset is not None and dataset.sample_weight is not None:
+def _refuse_weights(dataset: Dataset) -> None:
+    if dataset.sample_weight is not None:
         raise ValueError(
             "A known sensitivity is for records without weights. Got sample_weight. Pass a "
             "SensitivitySampler, with an oracle that yields (X, y, sample_weight)."

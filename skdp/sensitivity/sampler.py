@@ -394,13 +394,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         return as_oracle(self.oracle)
 
     def for_estimator(
-        self,
-        estimator: Estimator,
-        release: object,
-        dataset: Dataset | None = None,
-        uses_response: bool = True,
+        self, estimator: Estimator, release: object, dataset: Dataset, uses_response: bool
     ) -> SensitivitySampler:
-        if uses_response or (dataset is not None and dataset.y is not None):
+        if uses_response or dataset.y is not None:
             return self
         return self._with(oracle=without_response(self.draws_from))
 

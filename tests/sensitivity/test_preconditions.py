@@ -22,6 +22,7 @@ from skdp import (
     release,
 )
 from skdp.bounds import mean_bound, svm_bound
+from skdp.core.dataset import Dataset
 from skdp.sensitivity.preconditions import clip
 
 N = 40
@@ -229,7 +230,7 @@ def test_a_bound_without_an_intercept_needs_a_machine_without():
     without = LinearSVC(loss="hinge", C=0.01, fit_intercept=False, intercept_scaling=5)
     bound = svm_bound(without, N, 2, solver_error=0)
     with pytest.raises(ValueError, match="fit_intercept=False"):
-        bound.for_estimator(MACHINE, "auto")
+        bound.for_estimator(MACHINE, "auto", Dataset(X, y), True)
 
 
 def test_a_machine_sees_clipped_records():
