@@ -121,7 +121,7 @@ class AdditiveMechanism(Mechanism):
             released = self.release(value, sensitivity, rng)
             return released, self.standard_errors(np.shape(value), sensitivity)
         released, noisy = self._release(value, sensitivity, rng)
-        return released, self._errors(released.shape, sensitivity, noisy)
+        return released, self.standard_errors(released.shape, sensitivity, noisy)
 
     def _release(
         self, value: ArrayLike, sensitivity: float, rng: ByteSource | None
@@ -155,14 +155,11 @@ class AdditiveMechanism(Mechanism):
         return 0.0 if code is None else self._deviation(code.n_released, sensitivity) ** 2
 
     def standard_errors(
-        self, shape: tuple[int, ...], sensitivity: float
-    ) -> NDArray[np.float64] | None:
-        return self._errors(shape, sensitivity, None)
-
-    def _errors(
-        self, shape: tuple[int, ...], sensitivity: float, noisy: NDArray[np.float64] | None
+        self,
+        shape: tuple[int, ...],
+        sensitivity: float,
+        noisy: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
-        """Return the standard errors, before a release or after it."""
         n_values, code = math.prod(shape), self._public_code
         if n_values == 0 or math.isinf(self.epsilon):
             return np.zeros(shape)

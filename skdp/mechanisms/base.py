@@ -87,8 +87,7 @@ class Mechanism(BaseEstimator, ABC):
         sensitivity : float in (0, inf)
             Largest distance of two values, in the geometry.
         rng : ByteSource or None
-            Where the noise comes from. The mechanisms of skdp take None, the default, for the
-            operating system.
+            Where the noise comes from. None, the default of skdp, is the operating system.
 
         Returns
         -------

@@ -40,9 +40,8 @@ def discrete_laplace(scale: int, size: int, source: ByteSource) -> NDArray[np.in
     exp(-v); so P(X = x) is proportional to exp(-x / scale). A fair sign follows, and a negative
     zero is drawn again, so that zero is not counted twice (algorithm 2 of Canonne et al.).
 
-    `scale` is in [1, 2^52]. Values that would leave int64 are cut within `scale` of its end; the
-    chance of one is below exp(-2046) at any scale up to 2^52, and `Lattice.to_floats` sends all of
-    those to one and the same value anyway, so nothing of the law is lost.
+    Values that would leave int64 are cut within `scale` of its end. `Lattice.to_floats` sends all
+    of those to one and the same value, so nothing of the law is lost.
     """
     _check_scale("scale", scale, "discrete_laplace")
     largest = (2**63 - scale) // scale  # largest V for which X stays within int64
@@ -73,11 +72,7 @@ def discrete_l2_laplace(
     integer of at least sqrt(k) t, candidates are k discrete Laplace variables of scale T. One is
     accepted with probability exp(-x), where x = norm(z) / t - sum(abs(z)) / T is not negative, as
     the sum is at most sqrt(k) times the norm. The product of both is proportional to
-    exp(-norm(z) / t). A coordinate beyond int64 is cut at its end after all of this;
-    `Lattice.to_floats` sends all of those to one and the same value anyway.
-
-    `scale` is in [1, 2^50] and `size` in [1, 16]: about one of 60 candidates is accepted at 16.
-    The draws are rows.
+    exp(-norm(z) / t). The draws are rows. A coordinate beyond int64 is cut at its end.
     """
     wide = math.isqrt(size * scale * scale - 1) + 1
     _check_scale("sqrt(size) * scale", wide, "discrete_l2_laplace")
@@ -121,9 +116,6 @@ def discrete_gaussian(sigma: int, size: int, source: ByteSource) -> NDArray[np.i
     Canonne et al., with sigma an integer). With abs(abs(y) - sigma) = q sigma + p, the coin is a
     product of q^2 coins of weight exp(-1/2), q of weight exp(-p / sigma) and one of weight
     exp(-p^2/(2 sigma^2)), so that no number outgrows 64 bits.
-
-    `sigma` is in [1, 2^52]; the standard deviation is at most sigma. A draw beyond 2000 sigma may
-    be cut as in `discrete_laplace`; the chance of one is below exp(-1000000).
     """
     _check_scale("sigma", sigma, "discrete_gaussian")
     kept = np.empty(0, dtype=np.int64)

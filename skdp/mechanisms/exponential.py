@@ -36,12 +36,11 @@ class ExponentialMechanism(Mechanism):
     exp(epsilon (u(r) - max u) / (2 Delta)), until one is taken. It is as private, and its expected
     score is never lower [2]_.
 
-    Both are drawn without floating-point error, so that no rounding of a normalization can leak.
-    Scores are rounded to a power-of-two lattice, where a score changes by at most s steps (with
-    the rounding charged); t = ceil(2 s / epsilon) in exact fractions, and a response that is k
-    steps below the best is accepted by a coin of weight exp(-k / t), made of fair bits [3]_. The
-    exponential mechanism draws responses uniformly until one is accepted: it is permute-and-flip
-    with replacement.
+    Both are drawn without floating-point error. Scores are rounded to a power-of-two lattice, where
+    a score changes by at most s steps (with the rounding charged); t = ceil(2 s / epsilon) in exact
+    fractions, and a response that is k steps below the best is accepted by a coin of weight
+    exp(-k / t), made of fair bits [3]_. The exponential mechanism draws responses uniformly until
+    one is accepted: it is permute-and-flip with replacement.
 
     Parameters
     ----------

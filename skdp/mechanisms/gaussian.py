@@ -128,11 +128,9 @@ class GaussianMechanism(AdditiveMechanism):
     """Noise of the Gaussian law, calibrated to the L2 norm.
 
     The standard deviation is calibrated exactly, for every epsilon [1]_. The noise is discrete
-    Gaussian on a power-of-two lattice and drawn exactly [2]_; what the
-    rounding of the value and the difference between discrete and continuous noise can cost is
-    charged, with proofs at `skdp.mechanisms.noise.Lattice` and
-    `skdp.mechanisms.gaussian.lattice_delta`. Both together take less than .1 % more noise than
-    the continuous law would need.
+    Gaussian on a power-of-two lattice and drawn exactly [2]_. What rounding and discreteness can
+    cost is charged, with proofs at `skdp.mechanisms.noise.Lattice` and
+    `skdp.mechanisms.gaussian.lattice_delta`: less than .1 % more noise than the continuous law.
 
     Parameters
     ----------

@@ -44,10 +44,9 @@ class L2LaplaceMechanism(AdditiveMechanism):
     few. With a delta of 1e-5, Gaussian noise is larger up to k = 8, 10, 12 and 16 at epsilon .1,
     .3, 1 and 3.
 
-    The noise is discrete: with k the value in steps of a power-of-two lattice, k + Z is released,
-    where Z has the law exp(-norm(z) / t), drawn exactly. The ratio of two probabilities
-    is at most exp(s / t), s being the L2 sensitivity in steps with the rounding charged, and t is
-    chosen such that s / t is at most epsilon, in exact arithmetic.
+    The noise is discrete, as that of LaplaceMechanism, and drawn exactly; its proof is at
+    `skdp.mechanisms.discrete.discrete_l2_laplace`. In a budget its releases count by their epsilon:
+    no tighter law is known for the composition of noise of this kind.
 
     Parameters
     ----------
@@ -62,12 +61,6 @@ class L2LaplaceMechanism(AdditiveMechanism):
     --------
     LaplaceMechanism : The same promise from a bound on the L1 norm.
     GaussianMechanism : For many numbers, with a delta.
-
-    Notes
-    -----
-    The proof of exactness is at `skdp.mechanisms.discrete.discrete_l2_laplace`, that of the
-    rounding at `skdp.mechanisms.noise.Lattice`. In a budget its releases count by their epsilon:
-    no tighter law is known for the composition of noise of this kind.
 
     References
     ----------

@@ -1,16 +1,9 @@
 """Sources of random bytes, and the power-of-two lattice on which noise is added.
 
 Noise drawn in floating point leaks the value it hides, through the gaps between floating-point
-numbers [1]_. Here a value is rounded to a multiple of a public step, the noise is a whole number
-of steps drawn without any floating-point operation [2]_, and the change that the rounding can make
-to the sensitivity is charged. The draws themselves are in `skdp.mechanisms.discrete`.
-
-References
-----------
-.. [1] Mironov, "On Significance of the Least Significant Bits For Differential Privacy",
-   CCS 2012.
-.. [2] Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
-   NeurIPS 2020.
+numbers (Mironov, "On Significance of the Least Significant Bits For Differential Privacy", CCS
+2012). Here a value is rounded to a multiple of a public step, the noise is a whole number of steps
+from `skdp.mechanisms.discrete`, and what the rounding can change is charged.
 """
 
 from __future__ import annotations

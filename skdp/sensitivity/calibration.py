@@ -139,11 +139,10 @@ def order_statistic(
 
     Notes
     -----
-    Exact rule. The fresh pair is missed when at least k of the others lie strictly below it. Among
-    m + 1 values, ties and infinities included, at most m + 1 - k have k or more strictly below
-    them; each is equally likely to be the fresh one, since the index does not depend on the draws.
-    So a miss has probability at most :math:`1 - k/(m+1)`. The user guide has the other two proofs
-    and a comparison.
+    The fresh pair is missed when at least k of the others lie strictly below it. Among m + 1
+    values at most m + 1 - k have k or more strictly below them, and each is equally likely to be
+    the fresh one, so in the exact rule a miss has probability at most :math:`1 - k/(m+1)`. The user
+    guide has all three proofs and a comparison.
 
     References
     ----------

@@ -95,6 +95,7 @@ class RandomTaskOracle(ShippedOracle):
     ) -> None:
         said = self._set_classes(classes) or f"y_mean={y_mean}, y_scale={y_scale}"
         self._X = self._checked_table(X)
+        self._n_records = n_records(self._X)
         self._values = self._X if column_names(self._X) is None else _as_numbers(self._X)
         self._weight_scale = _inverse_scale(self._values)
         labeled = classes is not None
@@ -114,7 +115,7 @@ class RandomTaskOracle(ShippedOracle):
         if class_shares is not None:
             self._class_shares = self._checked_shares(class_shares)
         super().__init__(
-            f"n_records={n_records(self._X)}",
+            f"n_records={self._n_records}",
             f"n_features={n_columns(self._X)}",
             said if labeled else f"y_mean={y_mean:g}, y_scale={y_scale:g}",
             f"noise={self._noise:g}",
@@ -131,7 +132,7 @@ class RandomTaskOracle(ShippedOracle):
 
     def __call__(self, n_samples: int, rng: Generator) -> tuple[Container, NDArray]:
         """Return `n_samples` public rows, and the answers of a new random rule."""
-        rows = rng.integers(n_records(self._X), size=n_samples)
+        rows = rng.integers(self._n_records, size=n_samples)
         X = resample(self._X, rows)
         values = X if self._values is self._X else self._values[rows]
         if self._classes is None:

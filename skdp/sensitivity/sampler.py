@@ -53,8 +53,7 @@ BLOCKS_OF_CHUNK = 4
 class SamplingPlan:
     """Describe what a sampler would run, and what it would promise.
 
-    Both counts are of two calls a pair. Where two records make a pair, a calibrating pair takes no
-    call. Very many numbers have fewer pilot pairs.
+    Evaluations and fits count two calls a pair, also where two records make a pair without a call.
 
     Parameters
     ----------
@@ -75,8 +74,6 @@ class SamplingPlan:
     >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(epsilon=1.0))
     >>> plan.n_evaluations, plan.n_fits
     (236, 238)
-    >>> sampler.plan(n_samples=300).n_evaluations  # of the calibrating pairs alone
-    398
     """
 
     order_statistic: OrderStatistic
@@ -336,16 +333,13 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
         Parameters
         ----------
-        target, n_samples, schema : Target, int, Schema
-            As for `sample`.
-        size : int
-            Number of entries of a value.
+        target, n_samples, schema, size : Target, int, Schema, int
+            As for `sample`, and the number of entries of a value.
 
         Returns
         -------
         values, shaken : ndarray of shape (n_evaluated, d)
-            The first values of pilot pairs, raveled, and those of the perturbed records. Pairs that
-            fail are left out.
+            The first values of pilot pairs, raveled, and those of the perturbed records.
         """
         return gather_shaken(self._prepare(target, n_samples, schema)[0], size)
 
