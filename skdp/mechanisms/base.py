@@ -29,11 +29,10 @@ class Mechanism(BaseEstimator, ABC):
     """Base class of the mechanisms.
 
     A mechanism is *sensitivity-induced private*: when f(D) and f(D') are at most the sensitivity
-    apart in its geometry, the laws of ``release(f(D), sensitivity, rng)`` and
-    ``release(f(D'), sensitivity, rng)`` are within the guarantee of each other on that very pair
-    [1]_. A subclass sets `geometry` and writes `release` and `guarantee`; nothing else is needed
-    for a new mechanism. All that it may ask of `rng` is ``rng.bytes(length)``, since the operating
-    system gives nothing else.
+    apart in its geometry, the laws of ``release(f(D), sensitivity, rng)`` and ``release(f(D'),
+    sensitivity, rng)`` are within the guarantee of each other on that very pair [1]_. A subclass
+    sets `geometry` and writes `release` and `guarantee`; all else has a default. All that it may
+    ask of `rng` is ``rng.bytes(length)``, since the operating system gives nothing else.
 
     References
     ----------

@@ -35,17 +35,12 @@ class OrderStatistic:
     k : int
         Index of the order statistic, from 1 (the smallest) to `n_pairs` (the largest).
     gamma : float in (0, 1)
-        Probability that a fresh pair exceeds the estimate, at most.
+        Probability that a fresh pair exceeds the estimate, at most. An index that does not attain
+        it is refused.
     calibration : {"exact", "dkw", "conditional"}
         The rule that was applied; see :func:`order_statistic`.
     confidence : float in (0, 1) or None, default=None
         Confidence over the draws in the "conditional" calibration, where None means 0.95.
-
-    Raises
-    ------
-    ValueError
-        If a value is outside its range or not of the calibration, or the index does not attain
-        `gamma`.
 
     Examples
     --------
@@ -98,8 +93,8 @@ def order_statistic(
 ) -> OrderStatistic:
     r"""Choose the order statistic that estimates the sensitivity.
 
-    Let :math:`G_1, \dots, G_m` be the sampled sensitivities, :math:`G_{(k)}` the k-th smallest
-    and G the sensitivity of one more pair. With `gamma` alone the number of pairs is chosen, with
+    Let :math:`G_1, \dots, G_m` be the sampled sensitivities, :math:`G_{(k)}` the k-th smallest and
+    G the sensitivity of one more pair. With `gamma` alone the number of pairs is chosen, with
     `n_pairs` alone the smallest gamma, with both the smallest index.
 
     Parameters
@@ -115,8 +110,8 @@ def order_statistic(
         - "exact": :math:`\Pr(G > G_{(k)}) \le \gamma`, jointly over the fresh pair and the draws,
           by exchangeability. `gamma` alone takes ``ceil(10 / gamma) - 1`` pairs: ten times the
           minimum, which keeps the coverage that is realized close to the one promised.
-        - "dkw": the same promise from a uniform bound on the empirical distribution, Theorem 15
-          of [1]_. It needs far more pairs, and lets the same draws be read at several gammas.
+        - "dkw": the same promise from a uniform bound on the empirical distribution, theorem 15 of
+          [1]_. It needs far more pairs, and lets the same draws be read at several gammas.
         - "conditional": with probability `confidence` over the draws,
           :math:`\Pr(G > G_{(k)} \mid G_1, \dots, G_m) \le \gamma`, like a tolerance limit [2]_.
     confidence : float in (0, 1) or None, default=None
@@ -131,18 +126,15 @@ def order_statistic(
 
     Raises
     ------
-    TypeError
-        If `gamma` or `confidence` is not a real number, or `n_pairs` not an integer.
     ValueError
-        If neither `gamma` nor `n_pairs` is given, a value is outside its range, `confidence`
-        comes with another calibration, or `gamma` is below what the pairs can promise.
+        If a parameter is outside its range, or `gamma` below what the pairs can promise.
 
     Notes
     -----
-    The fresh pair is missed when at least k of the others lie strictly below it. Among m + 1
-    values at most m + 1 - k have k or more strictly below them, and each is equally likely to be
-    the fresh one, so in the exact rule a miss has probability at most :math:`1 - k/(m+1)`. The user
-    guide has all three proofs and a comparison.
+    The fresh pair is missed when at least k of the others lie strictly below it. Among m + 1 values
+    at most m + 1 - k have k or more strictly below them, and each is equally likely to be the fresh
+    one, so in the exact rule a miss has probability at most :math:`1 - k/(m+1)`. The user guide has
+    all three proofs and a comparison.
 
     References
     ----------
@@ -158,13 +150,6 @@ def order_statistic(
     order statistic 190 of 199 (gamma=0.05, calibration='exact')
     >>> print(order_statistic(0.05, calibration="dkw"))
     order statistic 1305 of 1305 (gamma=0.05, calibration='dkw', rho=0.004182)
-    >>> print(order_statistic(0.05, calibration="conditional"))
-    order statistic 59 of 59 (gamma=0.05, calibration='conditional', confidence=0.95)
-    >>> order_statistic(0.05, 10)
-    Traceback (most recent call last):
-        ...
-    ValueError: The 'gamma' parameter of order_statistic must be at least 0.09090909090909091 for
-    n_pairs=10 with calibration='exact'. Got 0.05. Raise n_pairs to at least 19.
     """
     gamma, n_pairs, rule = _validate(gamma, n_pairs, calibration, confidence, owner)
     if n_pairs is None:

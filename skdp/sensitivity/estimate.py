@@ -49,14 +49,13 @@ class SensitivityEstimate(Settled):
     failures : dict of str to int, default={}
         How many pairs failed, by cause.
     form : tuple, default=()
-        Container, columns and dtypes of the records, in words. An estimate serves datasets of this
-        form only: in another form the same numbers may be rounded or overflow.
+        Container, columns and dtypes of the records, in words. An estimate serves this form only:
+        in another one the same numbers may be rounded or overflow.
     n_rounding : int, default=0
         Number of pairs on which rounding explains the whole change of the target. With `k` such
         pairs or more nothing is released.
     key : str, default=""
-        Identity of the target; see the user guide. An estimate serves its own target only, and
-        without a key no target.
+        Identity of the target, the only one that the estimate serves; without a key it serves none.
     prior : SensitivitySampler or None, default=None
         What draws the public records of a further release. It is not stored or compared.
 
@@ -64,11 +63,6 @@ class SensitivityEstimate(Settled):
     ----------
     value : float
         The estimate: the ``order_statistic.k``-th smallest norm.
-
-    Raises
-    ------
-    ValueError
-        If the number of norms is not that of the order statistic.
 
     Examples
     --------
@@ -161,17 +155,15 @@ class SensitivityEstimate(Settled):
         return self.with_prior(None), mechanism
 
     def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
+        ours, theirs = (describe_key(form) or "unknown" for form in (self.form, schema.key))
         rules = {
             "number of records": (self.n_samples == n_samples, self.n_samples, n_samples),
             "norm": (self.geometry.bounds(geometry), self.geometry.key, geometry.key),
+            "form of records": (self.form == schema.key, ours, theirs),
         }
         for what, (fits, made_for, needed) in rules.items():
             if not fits:
                 raise _another(what, made_for, needed)
-        if self.form != schema.key:
-            form = describe_key(self.form) or "unknown"
-            remedy = "Bring the data into that form, or sample"
-            raise _another("form of records", form, describe_key(schema.key), remedy)
 
     def check_made_for(self, target: Target) -> None:
         key = key_of(target)
@@ -207,10 +199,9 @@ class SensitivityEstimate(Settled):
             )
 
     def at(self, gamma: float) -> SensitivityEstimate:
-        """Read the same draws at another level.
+        """Read the same draws at another level, under the "dkw" calibration.
 
-        Only the "dkw" calibration is a simultaneous bound; under the others gamma must be fixed
-        before the draws.
+        Under the others gamma must be fixed before the draws.
 
         Parameters
         ----------
@@ -308,11 +299,11 @@ class SensitivityEstimate(Settled):
         return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
 
 
-def _another(what: str, made_for: object, needed: object, remedy: str = "Sample") -> ValueError:
+def _another(what: str, made_for: object, needed: object) -> ValueError:
     """Make the error of an estimate that serves another release."""
     return ValueError(
         f"The 'sensitivity' was made for another {what}: {made_for}. This release has {needed}. "
-        f"{remedy} the sensitivity of this release."
+        "Sample the sensitivity of this release."
     )
 
 

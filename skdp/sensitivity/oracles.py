@@ -28,22 +28,16 @@ class UniformOracle(ShippedOracle):
     Parameters
     ----------
     bounds : array-like of shape (n_features, 2), or dict of name -> (low, high)
-        The range of each feature, in its own unit. With a dict the oracle returns a pandas frame
-        with these columns.
+        The range of each feature, in its own unit. With a dict the oracle returns a pandas frame.
     classes : array-like of shape (n_classes,), default=None
         Labels, each as likely as any other. A dataset may then lack a class.
     y_bounds : (low, high), default=None
-        Range of a real response.
+        Range of a real response; not with `classes`.
 
     Attributes
     ----------
     classes_ : ndarray or None
         The sorted labels.
-
-    Raises
-    ------
-    ValueError
-        If a bound is not finite or in order, or both `classes` and `y_bounds` are given.
 
     Examples
     --------
@@ -97,30 +91,24 @@ class GaussianOracle(ShippedOracle):
         The mean of the records; with `classes` one mean, or one for each in their order. The
         classes are equally likely, and a dataset may lack one.
     covariance : array-like of shape (n_features, n_features) or (n_features,)
-        The covariance matrix, or the variances of independent features; the same for all classes.
+        The covariance matrix, positive semidefinite, or the variances of independent features; the
+        same for all classes.
     classes : array-like of shape (n_classes,), default=None
         The labels. With a single mean they are independent of the features.
     response : bool, default=False
-        Whether the last coordinate is the response, returned as `y`: a linear model.
+        Whether the last coordinate is the response, returned as `y`: a linear model. Not with
+        `classes`.
 
     Attributes
     ----------
     classes_ : ndarray or None
         The sorted labels.
 
-    Raises
-    ------
-    ValueError
-        If shapes disagree, a value is not finite, `covariance` is not positive semidefinite, or
-        both `classes` and `response` are given.
-
     Examples
     --------
     >>> import numpy as np
     >>> from skdp import GaussianOracle
     >>> oracle = GaussianOracle([[0.2, 0.2], [0.8, 0.8]], [0.01, 0.01], classes=[-1, 1])
-    >>> oracle
-    GaussianOracle(n_features=2, n_classes=2)
     >>> X, y = oracle(4, np.random.default_rng(0))
     >>> X.shape, y.shape
     ((4, 2), (4,))
@@ -203,21 +191,12 @@ class MakeOracle(ShippedOracle):
         differ in records of the last class only. A `noise` of the generator that is 0 by default,
         as in `make_regression`, must be given, since without noise one record hardly changes a fit.
 
-    Raises
-    ------
-    TypeError
-        If the generator is not callable or does not take these parameters.
-    ValueError
-        If `kwargs` hold `n_samples`, `random_state` or ``shuffle=False``, or lack the `noise`.
-
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import make_classification
     >>> from skdp import MakeOracle
     >>> oracle = MakeOracle(make_classification, n_features=5)
-    >>> oracle
-    MakeOracle(make_classification, n_features=5)
     >>> X, y = oracle(30, np.random.default_rng(0))
     >>> X.shape, y.shape
     ((30, 5), (30,))

@@ -15,9 +15,9 @@ from skdp.sensitivity.shipped import ShippedOracle, resample
 class PublicDataOracle(ShippedOracle):
     """Resample the records of a public table, with replacement.
 
-    The promise is then about pairs of datasets drawn from the empirical distribution of that
-    table. It must not be the private table, nor a view of it, which is refused, nor a copy, which
-    is not noticed.
+    The promise is then about pairs of datasets drawn from the empirical distribution of that table.
+    It must not be the private table, nor a view of it, which is refused, nor a copy, which is not
+    noticed.
 
     Parameters
     ----------
@@ -32,11 +32,6 @@ class PublicDataOracle(ShippedOracle):
     ----------
     classes_ : ndarray or None
         The sorted labels in `y`; None without `y`, or when `y` holds fractions or gaps.
-
-    Raises
-    ------
-    ValueError
-        If there are no records, `X` and `y` differ in their number, or the name is no short string.
 
     Examples
     --------

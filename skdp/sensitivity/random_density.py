@@ -22,26 +22,20 @@ class RandomDensityOracle(ShippedOracle):
     first and its records second, so the promise covers pairs from a density drawn at random (a
     dataset-level oracle).
 
-    A mixture has 1 to `max_components` components, each number as likely as any other, with
-    weights uniform on the simplex. A component has independent normal coordinates, truncated to the
-    box: its mode is uniform on the box, and the logarithm of its standard deviation, in each
-    coordinate, uniform between the logarithms of `widths`.
+    A mixture has 1 to `max_components` components, each number as likely as any other, with weights
+    uniform on the simplex. A component has independent normal coordinates, truncated to the box:
+    its mode is uniform on the box, and the logarithm of its standard deviation, in each coordinate,
+    uniform between the logarithms of `widths`.
 
     Parameters
     ----------
     bounds : array-like of shape (n_features, 2), or dict of name -> (low, high)
-        The box: the range of each feature, in its own unit. With a dict the oracle returns a
-        pandas frame with these columns.
+        The range of each feature, in its own unit. With a dict the oracle returns a pandas frame.
     max_components : int, default=4
         Largest number of components, at least 1.
     widths : (float, float), default=(0.03, 0.3)
         Smallest and largest standard deviation of a component before truncation, in units of the
         side of the box; positive. No drawn density has a finer structure than the smallest.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside of its range.
 
     See Also
     --------
@@ -53,9 +47,6 @@ class RandomDensityOracle(ShippedOracle):
     >>> import numpy as np
     >>> from skdp import RandomDensityOracle
     >>> oracle = RandomDensityOracle([(0, 1), (18, 99)])
-    >>> oracle
-    RandomDensityOracle(n_features=2, bounds=[(0, 1), (18, 99)], max_components=4,
-                        widths=(0.03, 0.3))
     >>> oracle(5, np.random.default_rng(0)).shape
     (5, 2)
     """

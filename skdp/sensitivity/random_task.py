@@ -22,17 +22,17 @@ _LEAST_PER_CLASS = 2  # a pair may leave one out
 class RandomTaskOracle(ShippedOracle):
     """Resample public features and label each dataset by a random linear rule of its own.
 
-    For the commonest case: features like the private ones are public, their responses are not.
-    Each dataset draws a rule first and its noise second, so the promise covers pairs from a task
-    drawn at random (a dataset-level oracle).
+    For the commonest case: features like the private ones are public, their responses are not. Each
+    dataset draws a rule first and its noise second, so the promise covers pairs from a task drawn
+    at random (a dataset-level oracle).
 
-    A rule gives each feature, in units of its public standard deviation, a weight from N(0, 1);
-    its scores are brought to mean 0 and variance 1 over the dataset.
+    A rule gives each feature, in units of its public standard deviation, a weight from N(0, 1); its
+    scores are brought to mean 0 and variance 1 over the dataset.
 
     - *Real response*: ``y_mean + y_scale * (score + noise * N(0, 1))``.
-    - *Classes*: each class but the last has a rule and takes, in random order, the highest
-      scores among the records that are left. For two classes this is the sign of one score
-      against a random threshold. Then a share `noise` of the records shuffle their labels.
+    - *Classes*: each class but the last has a rule and takes, in random order, the highest scores
+      among the records that are left. For two classes this is the sign of one score against a
+      random threshold. Then a share `noise` of the records shuffle their labels.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ class RandomTaskOracle(ShippedOracle):
     noise : float or None, default=None
         With classes, the share of records that shuffle their labels, in [0, 1]; None is .1. With a
         real response, the standard deviation of the deviations from the rule, in units of
-        `y_scale`, in [0, inf); None is 1. Take less only where the features are known to explain
-        most of the response, since a record changes a regression by as much as it deviates.
+        `y_scale`; None is 1. Take less only where the features are known to explain most of the
+        response, since a record changes a regression by as much as it deviates.
     class_shares : array-like of shape (n_classes,), default=None
         Public shares of the classes, in the order of `classes`, positive and scaled to sum 1. With
         None each dataset draws its own, none more than three times another. Every class has at
@@ -62,20 +62,11 @@ class RandomTaskOracle(ShippedOracle):
     classes_ : ndarray or None
         The sorted labels.
 
-    Raises
-    ------
-    ValueError
-        If `X` is no finite table, a parameter is outside its range or belongs to the other kind of
-        response, or neither `classes` nor `y_scale` is given. When called, if `n_samples` is below
-        two per class.
-
     Examples
     --------
     >>> import numpy as np
     >>> from skdp import RandomTaskOracle
     >>> oracle = RandomTaskOracle(np.arange(20.0).reshape(10, 2), classes=["no", "yes"])
-    >>> oracle
-    RandomTaskOracle(n_records=10, n_features=2, n_classes=2, noise=0.1)
     >>> X, y = oracle(6, np.random.default_rng(0))
     >>> X.shape, sorted(set(y.tolist()))
     ((6, 2), ['no', 'yes'])

@@ -53,8 +53,6 @@ BLOCKS_OF_CHUNK = 4
 class SamplingPlan:
     """Describe what a sampler would run, and what it would promise.
 
-    Evaluations and fits count two calls a pair, also where two records make a pair without a call.
-
     Parameters
     ----------
     order_statistic : OrderStatistic
@@ -64,8 +62,8 @@ class SamplingPlan:
     oracle : str
         Description of the source of records.
     n_pilot_pairs : int or None, default=None
-        Number of further pairs, from which the mechanism would learn its code. None where
-        no mechanism was named.
+        Number of further pairs, from which the mechanism would learn its code. None where no
+        mechanism was named.
 
     Examples
     --------
@@ -114,7 +112,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     uniformly. The target is evaluated on both, and the norm of the difference is one sampled
     sensitivity, or ``inf`` where an evaluation fails. The estimate is an order statistic of these
     norms, chosen so that a further pair exceeds it with probability at most gamma (algorithm 1 of
-    [1]_, with three rules for the order statistic).
+    [1]_).
 
     Parameters
     ----------
@@ -126,8 +124,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         `n_pairs` attains.
     n_pairs : int or None, default=None
         Number of pairs. None takes more than `gamma` needs: for the exact calibration
-        ``ceil(10 / gamma) - 1``, and ``ceil(3 / gamma) - 1`` with a public code where each pair
-        takes two fits.
+        ``ceil(10 / gamma) - 1``, with a public code of pairs of two fits ``ceil(3 / gamma) - 1``.
     calibration : {"exact", "dkw", "conditional"}, default="exact"
         Which statement gamma is part of; see :func:`skdp.sensitivity.order_statistic`.
     confidence : float in (0, 1) or None, default=None
@@ -136,17 +133,17 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         Number of parallel workers, as in scikit-learn. The norms do not depend on it. A job that
         takes less time than starting workers runs without them.
     memory : joblib.Memory, str, pathlib.Path or None, default=None
-        Where finished chunks of pairs are kept, so that an interrupted run can be resumed. Several
-        processes may share it. It holds public numbers only. A run finds its chunks by oracle,
-        target and seed: give `random_state`. Functions and classes that are not from an installed
-        package must have a key, in an attribute ``__skdp_key__``.
+        Where finished chunks of pairs are kept, public numbers all, so that an interrupted run can
+        be resumed and processes can share it. A run finds its chunks by oracle, target and seed:
+        give `random_state`, and to functions and classes that are not from an installed package a
+        key, in an attribute ``__skdp_key__``.
     verbose : int or None, default=None
         What is shown of the progress. None shows, after two seconds and in terminals and notebooks
         only, a bar with the estimate so far where tqdm is installed, or else one line. A positive
         number shows it from the start, and elsewhere as a line per chunk of pairs. 0 shows nothing.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Seed of the sampling, which is public. None draws a fresh one. The estimate records it. A
-        generator gives each fit another seed, but clones share its state and draw the same pairs.
+        Seed of the sampling, which is public and which the estimate records. A generator gives each
+        fit another seed, but clones share its state and draw the same pairs.
 
     See Also
     --------
@@ -198,8 +195,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         n_samples : int
             Number of records of the private dataset.
         mechanism : Mechanism or None, default=None
-            The mechanism that will add the noise. One that learns its code, as by default for an
-            estimator, needs about as many pilot pairs again. None leaves them out of the count.
+            The mechanism that will add the noise. One that learns its code needs about as many
+            pilot pairs again; None leaves them out of the count.
 
         Returns
         -------
@@ -210,8 +207,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         ------
         ValueError
             If no order statistic gives the promise asked for; the message says which are possible.
-        TypeError
-            If `oracle` is not an oracle, or a number of records or pairs is not an integer.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         check_resources(self.n_jobs, self.memory, self.verbose)
@@ -256,7 +251,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             Number of records of the private dataset.
         geometry : Geometry or {"l1", "l2", "sup"}
             The ``mechanism.geometry`` of the mechanism that will add the noise, or a norm of the
-            values as they are.
+            values.
         schema : Schema or None, default=None
             The form of the private dataset, into which the oracle's records are brought. None takes
             the form of the oracle's records; the estimate serves data of that form only.
@@ -308,8 +303,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         """Evaluate pilot pairs, from which a public code may be learned.
 
         They are drawn like the pairs of `sample` but are not among them, so the promise does not
-        depend on what is learned. There are as many as pairs that calibrate a code, at most 1000,
-        and at most 2^25 differences in all.
+        depend on what is learned. There are at most 1000, and at most 2^25 differences in all.
 
         Parameters
         ----------
