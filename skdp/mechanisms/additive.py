@@ -9,14 +9,14 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import check_rules, is_real
+from skdp.core.checks import check_real, check_rules, is_real
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.spectrum import LAPLACE
 from skdp.core.types import Matrix
 from skdp.mechanisms.base import ByteSource, CodeParameter, Mechanism
-from skdp.mechanisms.noise import Lattice, OperatingSystemBytes, check_sensitivity, check_value
+from skdp.mechanisms.noise import Lattice, OperatingSystemBytes, check_value
 
 # Columns of noise, and numbers in them.
 MOST_COLUMNS = 64
@@ -128,7 +128,7 @@ class AdditiveMechanism(Mechanism):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Return the released value and the noisy numbers; None where nothing is noised."""
         self._check()
-        sensitivity = check_sensitivity(sensitivity, type(self).__name__)
+        sensitivity = check_real("sensitivity", sensitivity, type(self).__name__, 0.0)
         value = check_value(value)
         if value.size == 0 or math.isinf(self.epsilon):
             return value, None

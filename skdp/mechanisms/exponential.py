@@ -9,14 +9,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import check_rules, is_real
+from skdp.core.checks import check_real, check_rules, is_real
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.discrete import below, bernoulli_exp, bernoulli_exp_power, certain, coins
 from skdp.mechanisms.noise import (
     OperatingSystemBytes,
-    check_sensitivity,
     check_value,
     lattice_scale,
 )
@@ -123,7 +122,7 @@ class ExponentialMechanism(Mechanism):
 
     def _check_scores(self, scores: ArrayLike, sensitivity: float) -> NDArray[np.float64]:
         self._check()
-        check_sensitivity(sensitivity, "ExponentialMechanism")
+        check_real("sensitivity", sensitivity, "ExponentialMechanism", 0.0)
         scores = check_value(scores)
         if scores.ndim != 1 or scores.size == 0:
             raise ValueError(

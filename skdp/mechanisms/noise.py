@@ -62,21 +62,6 @@ def byte_source(random_state: Seed = None) -> ByteSource:
     return np.random.default_rng(int(random_state))
 
 
-def check_sensitivity(sensitivity: float, owner: str) -> float:
-    """Refuse a sensitivity to which no noise can be calibrated."""
-    sensitivity = float(sensitivity)
-    if not 0 < sensitivity < math.inf:
-        causes = {
-            0.0: ": the oracle never changes the target. Use an oracle whose records vary",
-            math.inf: ": the target could not be evaluated on too many pairs of the oracle",
-        }
-        raise ValueError(
-            f"The sensitivity passed to {owner} must be positive and finite. "
-            f"Got {sensitivity!r}{causes.get(sensitivity, '')}."
-        )
-    return sensitivity
-
-
 def check_value(value: ArrayLike) -> NDArray[np.float64]:
     """Copy a private value into doubles, or refuse it without showing it."""
     value = np.array(value, dtype=np.float64)

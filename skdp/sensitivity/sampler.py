@@ -61,46 +61,34 @@ class SamplingPlan:
         Number of records of each dataset of a pair.
     oracle : str
         Description of the source of records.
-    n_pilot_pairs : int or None, default=None
-        Number of further pairs, from which the mechanism would learn its code. None where no
-        mechanism was named.
+    n_pilot_pairs : int, default=0
+        Number of further pairs, from which the mechanism that was named would learn its code.
 
     Examples
     --------
     >>> from skdp import LaplaceMechanism, SensitivitySampler, UniformOracle
     >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05)
     >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(epsilon=1.0))
-    >>> plan.n_evaluations, plan.n_fits
-    (236, 238)
+    >>> plan.n_pilot_pairs, plan.n_evaluations
+    (59, 236)
     """
 
     order_statistic: OrderStatistic
     n_samples: int
     oracle: str
-    n_pilot_pairs: int | None = None
+    n_pilot_pairs: int = 0
 
     @property
     def n_evaluations(self) -> int:
         """How often sampling would evaluate the target: twice a pair."""
-        return 2 * (self.order_statistic.n_pairs + (self.n_pilot_pairs or 0))
-
-    @property
-    def n_fits(self) -> int:
-        """How often PrivateEstimator would fit: evaluations, public fit and private fit."""
-        if self.n_pilot_pairs is None:
-            raise ValueError(
-                "The number of fits depends on the mechanism, which may need pilot pairs. Name it: "
-                "SensitivitySampler.plan(n_samples, mechanism)."
-            )
-        return self.n_evaluations + 2
+        return 2 * (self.order_statistic.n_pairs + self.n_pilot_pairs)
 
     def __str__(self) -> str:
         pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
-        left_out = " The pilot pairs of a mechanism that learns its code are not counted."
         return (
             f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records "
-            f"from {self.oracle}, {self.n_evaluations} evaluations of the target."
-            f"{left_out if self.n_pilot_pairs is None else ''} {self.order_statistic}"
+            f"from {self.oracle}, {self.n_evaluations} evaluations of the target. "
+            f"{self.order_statistic}"
         )
 
 
@@ -213,12 +201,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         learns = mechanism is not None and mechanism.learns_code
         statistic = self._statistic(few=learns)
         n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * learns
-        return SamplingPlan(
-            order_statistic=statistic,
-            n_samples=n_samples,
-            oracle=self.draws_from.description,
-            n_pilot_pairs=None if mechanism is None else n_pilot_pairs,
-        )
+        return SamplingPlan(statistic, n_samples, self.draws_from.description, n_pilot_pairs)
 
     def _statistic(self, few: bool) -> OrderStatistic:
         """Choose the order statistic, of few pairs for a code whose pairs take two calls each."""
