@@ -18,19 +18,12 @@ from skdp.functions import AdditiveTarget
 from skdp.sensitivity import execution
 from skdp.sensitivity import sampler as sampler_module
 
-N_PAIRS = 400
-
 
 def exponential(n_samples, rng):
     return rng.exponential(size=(n_samples, 1))
 
 
 exponential.__skdp_key__ = "exponential-v1"
-
-
-def expected_norms():
-    sampler = SensitivitySampler(exponential, gamma=None, n_pairs=N_PAIRS, random_state=0)
-    return sampler.sample(np.mean, 5, "l1").norms
 
 
 class Doubled(Geometry):
@@ -135,18 +128,6 @@ def test_few_refits_make_many_chunks(tmp_path, target, n_pairs, n_chunks):
     assert len(list(tmp_path.rglob("output.pkl"))) == n_chunks
     uncut = sampler.set_params(memory=None).sample(target, 5, "l1").norms
     np.testing.assert_array_equal(norms, uncut)
-
-
-def test_workers_use_the_cache_too(long_job, tmp_path):
-    sampler = SensitivitySampler(
-        exponential, gamma=None, n_pairs=N_PAIRS, random_state=0, n_jobs=2, memory=tmp_path
-    )
-    few = sampler.set_params(n_pairs=100).sample(np.mean, 5, "l1")
-    many = sampler.set_params(n_pairs=N_PAIRS).sample(np.mean, 5, "l1")
-    np.testing.assert_array_equal(many.norms, expected_norms())
-    np.testing.assert_array_equal(few.norms, many.norms[:100])
-    again = sampler.set_params(n_jobs=None).sample(np.mean, 5, "l1")
-    np.testing.assert_array_equal(again.norms, many.norms)
 
 
 def in_memory(records):

@@ -21,7 +21,6 @@ N_PAIRS = 392
 CHUNK_SIZE = 7
 """A 64th part of the pairs, rounded up; it divides them."""
 
-PROBES = 2
 """Pairs measured for the decision on workers: their norms are not used."""
 
 # A run that tells of each fit. Workers start whatever it takes. After some fits, it becomes slow.
@@ -209,41 +208,6 @@ def test_an_interrupted_caller_ends_the_workers(long_job, monkeypatch):
         sampler.sample(np.mean, 5, "l1")
     assert ended
     assert kept.tb is not None
-
-
-def test_lost_worker_loses_its_chunk_only(long_job, tmp_path, monkeypatch):
-    """loky gives up when a worker is killed, for want of memory say; another run goes on."""
-    log, n_done = tmp_path / "log", 20
-    log.touch()
-
-    def mean(X):
-        with log.open("a") as file:
-            file.write("x")
-        return X.mean()
-
-    mean.__skdp_key__ = "mean-v1"
-
-    class Losing(Parallel):
-        def __call__(self, calls):
-            for number, result in enumerate(super().__call__(calls)):
-                if number == n_done:
-                    raise RuntimeError("a worker process was lost")
-                yield result
-
-    monkeypatch.setattr(
-        execution, "Parallel", lambda n_jobs, return_as: Losing(return_as=return_as)
-    )
-    sampler = SensitivitySampler(
-        exponential, gamma=None, n_pairs=N_PAIRS, random_state=0, n_jobs=2, memory=tmp_path
-    )
-    with pytest.raises(RuntimeError, match="worker process"):
-        sampler.sample(mean, 5, "l1")
-    assert n_cached(tmp_path) == n_done + 1  # the last result was lost on its way
-    assert log.stat().st_size // 2 == CHUNK_SIZE * (n_done + 1) + PROBES
-    log.write_text("")
-    again = sampler.set_params(n_jobs=None).sample(mean, 5, "l1")
-    np.testing.assert_array_equal(again.norms, expected_norms())
-    assert log.stat().st_size // 2 == N_PAIRS - CHUNK_SIZE * (n_done + 1)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp import GaussianOracle, LaplaceMechanism, SensitivityEstimate, SensitivitySampler, release
+from skdp import GaussianOracle, LaplaceMechanism, SensitivitySampler, release
 from skdp.codes.encoder import with_learned_code
 from skdp.functions import AdditiveTarget
 from skdp.mechanisms.exponential import ExponentialMechanism
@@ -155,18 +155,6 @@ def test_a_code_takes_few_pairs_where_they_are_dear(target, options, n_pilots, n
     whole = release(target, DATA, mechanism=LaplaceMechanism(1.0, code=None), sensitivity=chosen)
     usual = options.get("n_pairs") or chosen.plan(5).order_statistic.n_pairs
     assert len(whole.sensitivity.norms) == usual
-
-
-@pytest.mark.parametrize("code", [None, "learned"])
-def test_estimate_holds_its_code_through_json(tmp_path, code):
-    mechanism = LaplaceMechanism(1.0, code=code)
-    if code is not None:
-        mechanism = learned(mechanism)
-    estimate = sampler().sample(mean, 5, mechanism.geometry)
-    estimate.save(tmp_path / "estimate.json")
-    loaded = SensitivityEstimate.load(tmp_path / "estimate.json")
-    assert loaded == estimate
-    assert loaded.geometry == estimate.geometry == mechanism.geometry
 
 
 def test_rounding_of_a_constant_is_no_change():

@@ -16,9 +16,7 @@ from skdp import (
     BernsteinTransformer,
     FittedFunctionTarget,
     GaussianOracle,
-    LaplaceMechanism,
     LeafTarget,
-    PrivateEstimator,
     PublicDataOracle,
     SensitivitySampler,
     Target,
@@ -220,13 +218,6 @@ def test_leaf_sums(kind, weighted):
     assert_rows_are_those_of_calls(target, *records)
 
 
-def test_a_count_of_a_leaf_changes_by_one_exactly():
-    """Two records in different leaves or classes change two counts, else none."""
-    target, X, y = leaf_target(DecisionTreeClassifier)
-    sampler = SensitivitySampler(PublicDataOracle(X, y), gamma=None, n_pairs=1000, random_state=0)
-    assert set(sampler.sample(target, 79, "l1").norms) == {0.0, 2.0}
-
-
 # Kernel densities on a lattice
 
 
@@ -304,20 +295,3 @@ def test_kernels_are_tried(monkeypatch):
         KernelDensity, "score_samples", lambda self, X: score(self, X) + 1e-6 * (len(X) == 6)
     )
     assert target.closed_form(X) is None
-
-
-def test_private_density_makes_no_refit_for_a_pair(monkeypatch):
-    X = np.random.default_rng(0).uniform(size=(200, 1))
-    fits = []
-    fit = KernelDensity.fit
-    monkeypatch.setattr(
-        KernelDensity, "fit", lambda self, X, y=None: fits.append(len(X)) or fit(self, X, y)
-    )
-    model = PrivateEstimator(
-        KernelDensity(bandwidth=0.2),
-        mechanism=LaplaceMechanism(1.0, code=None),
-        sensitivity=SensitivitySampler(PublicDataOracle(X[:100]), n_pairs=2000, random_state=0),
-        release=BernsteinTransformer(feature_range=(0, 1)),
-    )
-    model.fit(X[100:])
-    assert len(fits) < 100
