@@ -206,7 +206,7 @@ def test_too_many_numbers_are_refused_before_an_evaluation_where_they_are_known(
         lambda: mechanism.release(np.zeros(17), 1.0),
         lambda: mechanism.standard_errors((17,), 1.0),
     ):
-        with pytest.raises(ValueError, match="at most 16 numbers together, .* and got 17: let it"):
+        with pytest.raises(ValueError, match=r"at most 16 numbers together, .* and got 17: let it"):
             ask()
     model = PrivateEstimator(
         Ridge(), mechanism=L2LaplaceMechanism(1.0), sensitivity=KnownSensitivity(1.0, "l2", 150)
