@@ -19,6 +19,8 @@ from skdp import (
     release,
 )
 from skdp.codes.encoder import with_learned_code
+from skdp.core.dataset import Dataset
+from skdp.core.schema import Schema
 from skdp.core.streams import pair_key
 from skdp.functions import AdditiveTarget
 from skdp.mechanisms.laplace import laplace_scale
@@ -45,6 +47,7 @@ def oracle_of(n_features):
 
 
 records = oracle_of(30)
+SCHEMA = Schema.of(Dataset(records(2, np.random.default_rng(0))))
 
 
 def mean(X):
@@ -81,7 +84,7 @@ def mean_exceedance(mechanism, gamma, draw_pilots, n_trials):
     rng = np.random.default_rng(1)
     shares = []
     for trial in range(n_trials):
-        source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, seed=trial)
+        source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, trial, SCHEMA)
         pairs = range(statistic.n_pairs)
         learned = learn(mechanism, np.array(draw_pilots(source, pairs)), statistic)
         norms = np.sort(measure_pairs(source, learned, pairs).norms)
@@ -152,7 +155,7 @@ def test_released_epsilon_on_pairs_of_the_oracle(code):
 
     size = noised(X[0]).size
     lattice, scale = laplace_scale(value, size, epsilon)
-    source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, seed=12345)
+    source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, 12345, SCHEMA)
     n_covered = 0
     for pair in range(300):
         values = source.values(pair)

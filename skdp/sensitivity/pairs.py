@@ -109,16 +109,13 @@ class NoValueError(Exception):
 
 @dataclass(frozen=True)
 class PairSource:
-    """Everything that determines the values of a pair, except the number of the pair.
-
-    A `schema` of None leaves the records as drawn.
-    """
+    """Everything that determines the values of a pair, except the number of the pair."""
 
     target: Target
     oracle: Oracle
     n_samples: int
     seed: int
-    schema: Schema | None = None
+    schema: Schema
 
     def values(self, *key: int, shake: bool = False) -> tuple[Matrix, Matrix]:
         """Evaluate the target on both datasets of a pair, or raise NoValueError if that fails.

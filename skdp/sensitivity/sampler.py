@@ -252,31 +252,31 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
         key = key_of(target)  # before it runs: a function may keep what it finds
-        pairs, records, rows = self._prepare(target, n_samples, schema)
+        source, records, rows = self._prepare(target, n_samples, schema)
         statistic = self._statistic(few=geometry.code is not None and rows is None)
-        measure: Callable[[range], Outcomes] = partial(measure_pairs, pairs, geometry)
+        measure: Callable[[range], Outcomes] = partial(measure_pairs, source, geometry)
         chunk_size = CHUNK_SIZE
         if rows is not None:
-            measure = RecordPairs(pairs, rows, geometry, records)
+            measure = RecordPairs(source, rows, geometry, records)
             chunk_size = BLOCKS_OF_CHUNK * RecordPairs.at_once
-        parts = geometry.key, geometry.code, rows is not None
-        numbers = range(statistic.n_pairs)
-        with closing(self._run(measure, numbers, chunk_size, pairs, parts, statistic)) as chunks:
+        identity = geometry.key, geometry.code, rows is not None
+        pairs = range(statistic.n_pairs)
+        chunks = self._run(measure, pairs, chunk_size, source, identity, statistic)
+        with closing(chunks):
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = outcomes.with_one_shape()
-        assert pairs.schema is not None
         return SensitivityEstimate(
             norms=norms,
             order_statistic=statistic,
-            n_samples=pairs.n_samples,
+            n_samples=source.n_samples,
             geometry=geometry,
             target=target.description,
             shape=shape,
-            oracle=pairs.oracle.description,
-            seed=pairs.seed,
+            oracle=source.oracle.description,
+            seed=source.seed,
             failures=failures,
             n_rounding=int(outcomes.are_rounding.sum()),
-            form=pairs.schema.key,
+            form=source.schema.key,
             key=key,
         )
 
@@ -299,9 +299,10 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             The first value of each pair, raveled, and its difference from the second. Pairs that
             fail are left out.
         """
-        pairs, _, rows = self._prepare(as_target(target), n_samples, schema)
+        source, _, rows = self._prepare(as_target(target), n_samples, schema)
         n_pairs = min(self._statistic(few=rows is None).n_pairs, MAX_PILOT_PAIRS)
-        return gather_pilots(pairs, n_pairs, partial(self._run, source=pairs, parts=("pilots",)))
+        run = partial(self._run, source=source, identity=("pilots",))
+        return gather_pilots(source, n_pairs, run)
 
     def shaken_pilots(
         self, target: Target, n_samples: int, schema: Schema, size: int
@@ -323,7 +324,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     def _prepare(
         self, target: Target, n_samples: int, schema: Schema | None
     ) -> tuple[PairSource, Dataset, Rows | None]:
-        """Check the oracle before the first fit; return pairs, records, and a closed form."""
+        """Check the oracle before the first fit; return a source, records, and a closed form."""
         n_samples = self.plan(n_samples).n_samples
         oracle, seed = self.draws_from, self._entropy()
         if schema is None:
@@ -340,17 +341,17 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         pairs: range,
         chunk_size: int,
         source: PairSource,
-        parts: tuple[object, ...],
+        identity: tuple[object, ...],
         statistic: OrderStatistic | None = None,
     ) -> Generator[T, None, None]:
-        """Evaluate pairs chunk by chunk; `source` and `parts` identify the run in the cache."""
+        """Evaluate pairs chunk by chunk; `source` and `identity` name the run in the cache."""
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
         if chunk_size == CHUNK_SIZE and not (one_by_one and self.verbose):  # a line for each
             chunk_size = min(chunk_size, 1 + len(pairs) // LEAST_CHUNKS)
         key = ""
         if self.memory is not None:
-            form = None if source.schema is None else source.schema.key
-            key = key_of((vars(source) | {"schema": form}, parts, chunk_size))
+            form = {"schema": source.schema.key}
+            key = key_of((vars(source) | form, identity, chunk_size))
             if obstacle_of(key):
                 raise TypeError(
                     "With the 'memory' parameter of SensitivitySampler, oracle and target must "
