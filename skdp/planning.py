@@ -37,7 +37,6 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.encoded import check_pilots_within, encoded
 from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.made_up import try_on_made_up
-from skdp.sensitivity.progress import one_count
 from skdp.sensitivity.sampler import SensitivitySampler
 
 LEAST_SHARE = 0.1
@@ -144,13 +143,12 @@ def make_plan(
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
         warn(f"The promise is weak: {weakness}.")
-    with one_count(getattr(sensitivity, "verbose", 0)):
-        if sampled and mechanism.learns_code:
-            mechanism = _learn_code(mechanism, sensitivity, target, n_samples, schema)
-        options = sensitivity.options(mechanism)
-        if is_known and oracle is not None and mechanism.learns_code:
-            options = _learn_within(options, target, n_samples, schema)
-        options = [known.settle(target, n_samples, schema, each) for known, each in options]
+    if sampled and mechanism.learns_code:
+        mechanism = _learn_code(mechanism, sensitivity, target, n_samples, schema)
+    options = sensitivity.options(mechanism)
+    if is_known and oracle is not None and mechanism.learns_code:
+        options = _learn_within(options, target, n_samples, schema)
+    options = [known.settle(target, n_samples, schema, each) for known, each in options]
     shape, within = options[0][0].shape, None
     if is_known and not target.fits_estimator:  # what fits may fail on made-up records
         tried, within = try_on_made_up(target, schema, sensitivity)

@@ -19,13 +19,15 @@ from skdp import (
     release,
 )
 from skdp.codes.encoder import with_learned_code
+from skdp.core.dataset import Dataset
+from skdp.core.schema import Schema
 from skdp.core.streams import pair_key
 from skdp.functions import AdditiveTarget
 from skdp.mechanisms.laplace import laplace_scale
 from skdp.mechanisms.noise import byte_source
 from skdp.sensitivity import order_statistic
 from skdp.sensitivity.adapters import as_oracle
-from skdp.sensitivity.pairs import PairSource, measure_pairs, pilot_pair
+from skdp.sensitivity.pairs import PairSource, measure_pairs, pilot_pairs
 
 # Thousands of eigenproblems of size 30 are slowed down by threads, not sped up.
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -45,6 +47,7 @@ def oracle_of(n_features):
 
 
 records = oracle_of(30)
+SCHEMA = Schema.of(Dataset(records(2, np.random.default_rng(0))))
 
 
 def mean(X):
@@ -60,13 +63,9 @@ class MeanTarget(Target):
         return X.mean(axis=0)
 
 
-def pilot_pairs(source, n_pairs):
-    return np.array([pilot_pair(source, pair) for pair in range(n_pairs)])
-
-
-def calibrating_pairs(source, n_pairs):
+def calibrating_pairs(source, pairs):
     """The mistake: coordinates chosen such that just these pairs look small in them."""
-    values = np.array([source.values(*pair_key(pair)) for pair in range(n_pairs)])
+    values = np.array([source.values(*pair_key(pair)) for pair in pairs])
     return np.stack([values[:, 0], values[:, 0] - values[:, 1]], axis=1)
 
 
@@ -85,9 +84,9 @@ def mean_exceedance(mechanism, gamma, draw_pilots, n_trials):
     rng = np.random.default_rng(1)
     shares = []
     for trial in range(n_trials):
-        source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, seed=trial)
-        learned = learn(mechanism, draw_pilots(source, statistic.n_pairs), statistic)
+        source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, trial, SCHEMA)
         pairs = range(statistic.n_pairs)
+        learned = learn(mechanism, np.array(draw_pilots(source, pairs)), statistic)
         norms = np.sort(measure_pairs(source, learned, pairs).norms)
         fresh = (records(N_FRESH, rng) - records(N_FRESH, rng)) / N_SAMPLES
         fresh_norms = learned.distances(fresh, np.zeros_like(fresh))
@@ -156,7 +155,7 @@ def test_released_epsilon_on_pairs_of_the_oracle(code):
 
     size = noised(X[0]).size
     lattice, scale = laplace_scale(value, size, epsilon)
-    source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, seed=12345)
+    source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, 12345, SCHEMA)
     n_covered = 0
     for pair in range(300):
         values = source.values(pair)

@@ -155,9 +155,10 @@ def test_reused_estimate_needs_no_new_pairs(tmp_path):
     plan = SensitivitySampler(model.sensitivity.oracle, gamma=0.1, n_pairs=9).plan(
         len(X), model.mechanism
     )
-    assert first == plan.n_fits + 5  # fits to public datasets on which releases are simulated
+    # a public and a private fit, and those to public datasets on which releases are simulated
+    assert first == plan.n_evaluations + 2 + 5
     model.set_params(sensitivity=model.sensitivity_, mechanism__epsilon=2.0).fit(X, y)
-    assert plan.n_fits == 2 * (9 + 9) + 2  # pilot pairs, pairs, the public fit, the private fit
+    assert plan.n_evaluations == 2 * (9 + 9)  # pilot pairs and pairs
     assert log.stat().st_size - first == 2  # the public fit and the private fit
     assert (model.guarantee_.epsilon, model.guarantee_.gamma) == (2.0, 0.1)
 

@@ -515,7 +515,7 @@ def test_weights_that_cannot_be_used_are_refused(estimator, options, weights, wo
 
 def test_an_estimate_without_weights_does_not_serve_a_weighted_fit():
     estimate = private(Ridge(), X_public, y_public).fit(X, y).sensitivity_
-    with pytest.raises(ValueError, match="made for records of another form"):
+    with pytest.raises(ValueError, match="another form of records"):
         private(Ridge(), X_public, sensitivity=estimate).fit(X, y, sample_weight=WEIGHTS)
     estimate = private(Ridge(), weighted).fit(X, y, sample_weight=WEIGHTS).sensitivity_
     model = private(Ridge(), X_public, sensitivity=estimate)

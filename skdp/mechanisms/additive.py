@@ -9,14 +9,14 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import check_rules, is_real
+from skdp.core.checks import check_real, check_rules, is_real
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.spectrum import LAPLACE
 from skdp.core.types import Matrix
 from skdp.mechanisms.base import ByteSource, CodeParameter, Mechanism
-from skdp.mechanisms.noise import Lattice, OperatingSystemBytes, check_sensitivity, check_value
+from skdp.mechanisms.noise import Lattice, OperatingSystemBytes, check_value
 
 # Columns of noise, and numbers in them.
 MOST_COLUMNS = 64
@@ -121,14 +121,14 @@ class AdditiveMechanism(Mechanism):
             released = self.release(value, sensitivity, rng)
             return released, self.standard_errors(np.shape(value), sensitivity)
         released, noisy = self._release(value, sensitivity, rng)
-        return released, self._errors(released.shape, sensitivity, noisy)
+        return released, self.standard_errors(released.shape, sensitivity, noisy)
 
     def _release(
         self, value: ArrayLike, sensitivity: float, rng: ByteSource | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Return the released value and the noisy numbers; None where nothing is noised."""
         self._check()
-        sensitivity = check_sensitivity(sensitivity, type(self).__name__)
+        sensitivity = check_real("sensitivity", sensitivity, type(self).__name__, 0.0)
         value = check_value(value)
         if value.size == 0 or math.isinf(self.epsilon):
             return value, None
@@ -155,14 +155,11 @@ class AdditiveMechanism(Mechanism):
         return 0.0 if code is None else self._deviation(code.n_released, sensitivity) ** 2
 
     def standard_errors(
-        self, shape: tuple[int, ...], sensitivity: float
-    ) -> NDArray[np.float64] | None:
-        return self._errors(shape, sensitivity, None)
-
-    def _errors(
-        self, shape: tuple[int, ...], sensitivity: float, noisy: NDArray[np.float64] | None
+        self,
+        shape: tuple[int, ...],
+        sensitivity: float,
+        noisy: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
-        """Return the standard errors, before a release or after it."""
         n_values, code = math.prod(shape), self._public_code
         if n_values == 0 or math.isinf(self.epsilon):
             return np.zeros(shape)

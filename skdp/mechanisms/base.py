@@ -29,11 +29,10 @@ class Mechanism(BaseEstimator, ABC):
     """Base class of the mechanisms.
 
     A mechanism is *sensitivity-induced private*: when f(D) and f(D') are at most the sensitivity
-    apart in its geometry, the laws of ``release(f(D), sensitivity, rng)`` and
-    ``release(f(D'), sensitivity, rng)`` are within the guarantee of each other on that very pair
-    [1]_. A subclass sets `geometry` and writes `release` and `guarantee`; nothing else is needed
-    for a new mechanism. All that it may ask of `rng` is ``rng.bytes(length)``, since the operating
-    system gives nothing else.
+    apart in its geometry, the laws of ``release(f(D), sensitivity, rng)`` and ``release(f(D'),
+    sensitivity, rng)`` are within the guarantee of each other on that very pair [1]_. A subclass
+    sets `geometry` and writes `release` and `guarantee`; all else has a default. All that it may
+    ask of `rng` is ``rng.bytes(length)``, since the operating system gives nothing else.
 
     References
     ----------
@@ -87,8 +86,7 @@ class Mechanism(BaseEstimator, ABC):
         sensitivity : float in (0, inf)
             Largest distance of two values, in the geometry.
         rng : ByteSource or None
-            Where the noise comes from. The mechanisms of skdp take None, the default, for the
-            operating system.
+            Where the noise comes from. None, the default of skdp, is the operating system.
 
         Returns
         -------
@@ -122,20 +120,16 @@ class Mechanism(BaseEstimator, ABC):
     def release_with_errors(
         self, value: NDArray[np.float64], sensitivity: float, rng: ByteSource
     ) -> tuple[Released, NDArray[np.float64] | None]:
-        """Return a private version of the target value, and the standard errors of its numbers.
+        """Return what `release` does, and the standard errors of its numbers.
 
         Parameters
         ----------
-        value : array-like of float
-            As for `release`.
-        sensitivity : float in (0, inf)
-            As for `release`.
-        rng : ByteSource or None
+        value, sensitivity, rng : array-like of float, float, ByteSource or None
             As for `release`.
 
         Returns
         -------
-        released : object
+        released : ndarray or int
             As from `release`.
         errors : ndarray in the shape of the value, or None
             As from `standard_errors`, but larger where what was released contradicts the prior of
@@ -175,8 +169,8 @@ class Mechanism(BaseEstimator, ABC):
         -------
         ndarray of the shape, or None
             In the units of the value: of the noise, or where a code is decoded, of what noise and
-            prior leave open if the data are like the oracle's. None where they are not known, as
-            by default.
+            prior leave open if the data are like the oracle's. None, the default, where they are
+            not known.
         """
         return None
 
@@ -187,17 +181,14 @@ class Mechanism(BaseEstimator, ABC):
 
         Parameters
         ----------
-        shape : tuple of int
-            Of the value that is to be released.
-        sensitivity : float in (0, inf)
-            Largest norm of a difference.
+        shape, sensitivity : tuple of int, float
+            As for `standard_errors`.
 
         Returns
         -------
         ndarray of shape (n_values, n_columns), or None
             In the units of the value; of a code, after decoding. For many values they are fewer,
-            and sum to it on average. None where there is no noise, or it is not known, as by
-            default.
+            and sum to it on average. None, the default, without noise or where it is not known.
         """
         return None
 
@@ -212,13 +203,12 @@ class Mechanism(BaseEstimator, ABC):
         Returns
         -------
         float in [0, 1]
-            Of a code the share of the prior variance of the output that a release takes away; else
-            1.
+            The share of the prior variance of the output that a code reads off; 1 without a code.
         """
         return 1.0
 
     def with_code(self, code: PublicCode | None) -> Self:
-        """Return a copy that adds its noise in a public code, if it can.
+        """Return a copy that adds its noise in a public code; by default the mechanism itself.
 
         Parameters
         ----------
@@ -228,7 +218,6 @@ class Mechanism(BaseEstimator, ABC):
         Returns
         -------
         Mechanism
-            With this parameter `code`; a mechanism without that parameter, as by default, returns
-            itself.
+            With this parameter `code`, if it has one.
         """
         return self

@@ -38,16 +38,10 @@ def discrete_laplace(scale: int, size: int, source: ByteSource) -> NDArray[np.in
     Every operation is on integers. A magnitude X = U + scale V is built from U below `scale`,
     with probability proportional to exp(-U / scale), and from V with P(V = v) proportional to
     exp(-v); so P(X = x) is proportional to exp(-x / scale). A fair sign follows, and a negative
-    zero is drawn again, so that zero is not counted twice (Algorithm 2 of [1]_).
+    zero is drawn again, so that zero is not counted twice (algorithm 2 of Canonne et al.).
 
-    `scale` is in [1, 2^52]. Values that would leave int64 are cut within `scale` of its end; the
-    chance of one is below exp(-2046) at any scale up to 2^52, and `Lattice.to_floats` sends all of
-    those to one and the same value anyway, so nothing of the law is lost.
-
-    References
-    ----------
-    .. [1] Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020.
+    Values that would leave int64 are cut within `scale` of its end. `Lattice.to_floats` sends all
+    of those to one and the same value, so nothing of the law is lost.
     """
     _check_scale("scale", scale, "discrete_laplace")
     largest = (2**63 - scale) // scale  # largest V for which X stays within int64
@@ -78,11 +72,7 @@ def discrete_l2_laplace(
     integer of at least sqrt(k) t, candidates are k discrete Laplace variables of scale T. One is
     accepted with probability exp(-x), where x = norm(z) / t - sum(abs(z)) / T is not negative, as
     the sum is at most sqrt(k) times the norm. The product of both is proportional to
-    exp(-norm(z) / t). A coordinate beyond int64 is cut at its end after all of this;
-    `Lattice.to_floats` sends all of those to one and the same value anyway.
-
-    `scale` is in [1, 2^50] and `size` in [1, 16]: about one of 60 candidates is accepted at 16.
-    The draws are rows.
+    exp(-norm(z) / t). The draws are rows. A coordinate beyond int64 is cut at its end.
     """
     wide = math.isqrt(size * scale * scale - 1) + 1
     _check_scale("sqrt(size) * scale", wide, "discrete_l2_laplace")
@@ -122,18 +112,10 @@ def discrete_gaussian(sigma: int, size: int, source: ByteSource) -> NDArray[np.i
 
     A discrete Laplace draw y of scale sigma is kept with probability
     exp(-(abs(y) - sigma)^2 / (2 sigma^2)): the product of the two is proportional to
-    exp(-y^2 / (2 sigma^2)), because the mixed term is exp(abs(y) / sigma) (Algorithm 3 of [1]_,
-    with sigma an integer). With abs(abs(y) - sigma) = q sigma + p, the coin is a product of q^2
-    coins of weight exp(-1/2), q of weight exp(-p / sigma) and one of weight exp(-p^2/(2 sigma^2)),
-    so that no number outgrows 64 bits.
-
-    `sigma` is in [1, 2^52]; the standard deviation is at most sigma. A draw beyond 2000 sigma may
-    be cut as in `discrete_laplace`; the chance of one is below exp(-1000000).
-
-    References
-    ----------
-    .. [1] Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020.
+    exp(-y^2 / (2 sigma^2)), because the mixed term is exp(abs(y) / sigma) (algorithm 3 of
+    Canonne et al., with sigma an integer). With abs(abs(y) - sigma) = q sigma + p, the coin is a
+    product of q^2 coins of weight exp(-1/2), q of weight exp(-p / sigma) and one of weight
+    exp(-p^2/(2 sigma^2)), so that no number outgrows 64 bits.
     """
     _check_scale("sigma", sigma, "discrete_gaussian")
     kept = np.empty(0, dtype=np.int64)
@@ -151,11 +133,7 @@ def discrete_gaussian(sigma: int, size: int, source: ByteSource) -> NDArray[np.i
 
 
 def coins(weights: NDArray[np.int64], bound: int, source: ByteSource) -> Flip:
-    """Make coins of which number i shows heads with probability ``weights[i] / bound``.
-
-    The weights are in [0, bound], and `bound` in [1, 2^53]. What is returned takes indices, and
-    flips the coin of each one anew.
-    """
+    """Make coins of which number i shows heads with probability ``weights[i] / bound``."""
     return lambda index: below(bound, index.size, source) < weights[index]
 
 
@@ -164,9 +142,7 @@ def bernoulli_exp(flip: Flip, size: int, source: ByteSource) -> NDArray[np.bool_
 
     Coin i goes on from round k with probability p_i / k, as the product of two independent
     coins. It reaches round k with probability p_i^(k-1) / (k-1)!, so it stops in an odd round
-    with probability 1 - p_i + p_i^2/2! - ... = exp(-p_i) (Algorithm 1 of Canonne et al.).
-
-    `flip` takes indices, and flips the coin of each, heads with probability p_i in [0, 1].
+    with probability 1 - p_i + p_i^2/2! - ... = exp(-p_i) (algorithm 1 of Canonne et al.).
     """
     heads = np.zeros(size, dtype=bool)
     alive = np.arange(size)
@@ -188,8 +164,6 @@ def bernoulli_exp_power(
 
     All of powers_i independent coins of `bernoulli_exp` have to show heads. The flipping stops
     at the first tail, so large powers cost no more than small ones.
-
-    `flip` is as there; the powers are at least 0.
     """
     heads = np.ones(powers.size, dtype=bool)
     alive = np.flatnonzero(powers > 0)
@@ -268,10 +242,8 @@ def _geometric(size: int, source: ByteSource) -> NDArray[np.int64]:
 def below(bound: int, size: int, source: ByteSource) -> NDArray:
     """Draw uniform integers in [0, bound).
 
-    Bits are cut to the length of ``bound - 1`` and numbers outside the range thrown away: what
-    is left is uniform, where a remainder would not be.
-
-    `bound` is in [1, 2^53]. The type of the draws holds them.
+    Bits are cut to the length of ``bound - 1``, at most 53, and numbers outside the range thrown
+    away: what is left is uniform, where a remainder would not be.
     """
     mask = (1 << (bound - 1).bit_length()) - 1
     if mask == 0:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import check_rules, is_real
+from skdp.core.checks import check_real, check_rules, is_real
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.mechanisms.base import ByteSource, Mechanism
-from skdp.mechanisms.discrete import Flip, below, bernoulli_exp, bernoulli_exp_power, certain, coins
+from skdp.mechanisms.discrete import below, bernoulli_exp, bernoulli_exp_power, certain, coins
 from skdp.mechanisms.noise import (
     OperatingSystemBytes,
-    check_sensitivity,
     check_value,
     lattice_scale,
 )
@@ -37,12 +35,11 @@ class ExponentialMechanism(Mechanism):
     exp(epsilon (u(r) - max u) / (2 Delta)), until one is taken. It is as private, and its expected
     score is never lower [2]_.
 
-    Both are drawn without floating-point error, so that no rounding of a normalization can leak.
-    Scores are rounded to a power-of-two lattice, where a score changes by at most s steps (with
-    the rounding charged); t = ceil(2 s / epsilon) in exact fractions, and a response that is k
-    steps below the best is accepted by a coin of weight exp(-k / t), made of fair bits [3]_. The
-    exponential mechanism draws responses uniformly until one is accepted: it is permute-and-flip
-    with replacement.
+    Both are drawn without floating-point error. Scores are rounded to a power-of-two lattice, where
+    a score changes by at most s steps (with the rounding charged); t = ceil(2 s / epsilon) in exact
+    fractions, and a response that is k steps below the best is accepted by a coin of weight
+    exp(-k / t), made of fair bits [3]_. The exponential mechanism draws responses uniformly until
+    one is accepted: it is permute-and-flip with replacement.
 
     Parameters
     ----------
@@ -87,28 +84,6 @@ class ExponentialMechanism(Mechanism):
         self.method = method
 
     def release(self, value: ArrayLike, sensitivity: float, rng: ByteSource | None = None) -> int:
-        """Choose a response.
-
-        Parameters
-        ----------
-        value : array-like of shape (n_responses,)
-            The private scores, one for each response.
-        sensitivity : float in (0, inf)
-            Largest change of a score.
-        rng : ByteSource or None, default=None
-            Where the randomness comes from; None is the operating system.
-
-        Returns
-        -------
-        int
-            The index of the chosen response, in [0, n_responses).
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the sensitivity is outside its range, or the scores are not a
-            non-empty vector of finite numbers. The message never shows the scores.
-        """
         scores = self._check_scores(value, sensitivity)
         if math.isinf(self.epsilon):
             return int(np.argmax(scores))
@@ -131,11 +106,6 @@ class ExponentialMechanism(Mechanism):
         -------
         ndarray of float64 of shape (n_responses,)
             The probability of each response; they show the private scores to anybody.
-
-        Raises
-        ------
-        ValueError
-            As `release` does.
         """
         scores = self._check_scores(scores, sensitivity)
         if math.isinf(self.epsilon):
@@ -152,7 +122,7 @@ class ExponentialMechanism(Mechanism):
 
     def _check_scores(self, scores: ArrayLike, sensitivity: float) -> NDArray[np.float64]:
         self._check()
-        check_sensitivity(sensitivity, "ExponentialMechanism")
+        check_real("sensitivity", sensitivity, "ExponentialMechanism", 0.0)
         scores = check_value(scores)
         if scores.ndim != 1 or scores.size == 0:
             raise ValueError(
@@ -165,31 +135,25 @@ class ExponentialMechanism(Mechanism):
         self, scores: NDArray[np.float64], sensitivity: float
     ) -> tuple[NDArray[np.int64], int]:
         """Return how many steps each response is below the best, and the scale t."""
-        epsilon = float(self.epsilon)  # numpy's numbers overflow, or are no rationals
-        # A large epsilon needs a fine step, or rounding t up would cost; 2^32 is fine enough.
-        parts = max(_PARTS, min(epsilon, 2.0**32))
-        half = Fraction(epsilon) / 2
-        lattice, scale = lattice_scale(sensitivity, 1, half, parts, "ExponentialMechanism")
+        lattice, scale = lattice_scale(
+            sensitivity, 1, self.epsilon, "ExponentialMechanism", parts=_PARTS, factor=2
+        )
         return lattice.to_gaps(scores), scale
 
     def _check(self) -> None:
-        epsilon = self.epsilon
-        known = self.method in ("exponential", "permute-and-flip")
-        number = (
-            "be a number above 0 (or inf, which takes the best response; a spent budget leaves 0)"
-        )
+        epsilon, methods = self.epsilon, ("exponential", "permute-and-flip")
+        positive = "be a number above 0 (or inf, which takes the best; a spent budget leaves 0)"
         check_rules(
             "ExponentialMechanism",
-            epsilon=(epsilon, is_real(epsilon) and epsilon > 0, number),
-            method=(self.method, known, "be 'exponential' or 'permute-and-flip'"),
+            epsilon=(epsilon, is_real(epsilon) and epsilon > 0, positive),
+            method=(self.method, self.method in methods, f"be one of {methods}"),
         )
 
 
 def _accept(gaps: NDArray[np.int64], scale: int, source: ByteSource) -> NDArray[np.bool_]:
     """Flip one coin of weight exp(-gap / scale) for each gap."""
     whole, rest = np.divmod(gaps, scale)
-    fraction: Flip = coins(rest, scale, source)
-    heads = bernoulli_exp(fraction, gaps.size, source)
+    heads = bernoulli_exp(coins(rest, scale, source), gaps.size, source)
     return heads & bernoulli_exp_power(certain, whole, source)
 
 

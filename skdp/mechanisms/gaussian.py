@@ -22,19 +22,12 @@ _LEAST_DELTA = 1e-300  # below it the curve underflows, and noise might come out
 
 
 def gaussian_delta(epsilon: float, sigma: float) -> float:
-    """Delta of continuous Gaussian noise at a given epsilon, for sensitivity 1, rounded up.
+    """Return delta of continuous Gaussian noise at an epsilon, for sensitivity 1, rounded up.
 
     Theorem 8 of Balle and Wang: with a = 1 / (2 sigma) - epsilon sigma and b = a - 1 / sigma,
     delta = Phi(a) - e^epsilon Phi(b). Because b^2 - a^2 = 2 epsilon, the second term equals
     phi(a) times the Mills ratio at -b, which keeps the huge exponential out of the computation.
-
-    `sigma` is in units of the L2 sensitivity; epsilon may be negative. The floating-point error of
-    the formula is added.
-
-    References
-    ----------
-    Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy: Analytical
-    Calibration and Optimal Denoising", ICML 2018, theorem 8.
+    The floating-point error of the formula is added; epsilon may be negative.
     """
     half, tilt = 0.5 / sigma, epsilon * sigma
     a, b = half - tilt, -half - tilt
@@ -46,14 +39,9 @@ def gaussian_delta(epsilon: float, sigma: float) -> float:
 
 
 def gaussian_sigma(epsilon: float, delta: float) -> float:
-    """Smallest standard deviation of continuous noise per unit of L2 sensitivity, rounded up.
+    """Return the smallest standard deviation of continuous noise per unit of L2 sensitivity.
 
-    It is at most 1e-8 above the smallest (relative), for delta in [1e-300, 1).
-
-    References
-    ----------
-    Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy: Analytical
-    Calibration and Optimal Denoising", ICML 2018, section 3.
+    It is rounded up, by at most 1e-8 of it (section 3 of Balle and Wang).
     """
     return _smallest(lambda sigma: gaussian_delta(epsilon, sigma) <= delta, start=1.0)
 
@@ -96,9 +84,7 @@ def gaussian_scale(
 ) -> tuple[Lattice, int]:
     """Choose the lattice and the integer parameter of the Gaussian noise, from public numbers.
 
-    It is the smallest parameter whose `lattice_delta` is at most delta, which is less than .1 %
-    above the smallest continuous one, in [1, 2^52] steps. Parameters are refused with which so much
-    noise is needed that rounding would cost as much.
+    It is the smallest parameter whose `lattice_delta` is at most delta.
     """
     epsilon, delta = float(epsilon), float(delta)  # numpy's float32 would compute in float32
     charge = math.isqrt(n_values - 1) + 1  # sqrt(n_values), rounded up
@@ -142,11 +128,9 @@ class GaussianMechanism(AdditiveMechanism):
     """Noise of the Gaussian law, calibrated to the L2 norm.
 
     The standard deviation is calibrated exactly, for every epsilon [1]_. The noise is discrete
-    Gaussian on a power-of-two lattice and drawn exactly [2]_; what the
-    rounding of the value and the difference between discrete and continuous noise can cost is
-    charged, with proofs at `skdp.mechanisms.noise.Lattice` and
-    `skdp.mechanisms.gaussian.lattice_delta`. Both together take less than .1 % more noise than
-    the continuous law would need.
+    Gaussian on a power-of-two lattice and drawn exactly [2]_. What rounding and discreteness can
+    cost is charged, with proofs at `skdp.mechanisms.noise.Lattice` and
+    `skdp.mechanisms.gaussian.lattice_delta`: less than .1 % more noise than the continuous law.
 
     Parameters
     ----------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -19,12 +18,7 @@ MOST_VALUES = 16
 
 
 def l2_laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[Lattice, int]:
-    """Choose the lattice and the integer scale t of the noise, from public numbers.
-
-    As for `skdp.mechanisms.laplace.laplace_scale`, with the L2 sensitivity s in steps: the released
-    epsilon s / t is never above the one asked for. The scale is in [1, 2^50] steps, so that
-    the candidates of `discrete_l2_laplace` have one of at most 2^52.
-    """
+    """Choose the lattice and the integer scale of the noise, from public numbers."""
     if n_values > MOST_VALUES:
         raise ValueError(
             f"L2LaplaceMechanism adds noise to at most {MOST_VALUES} numbers together, as exact "
@@ -32,11 +26,10 @@ def l2_laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple
             "(code='learned', from a SensitivitySampler or the 'prior' of a KnownSensitivity), or "
             "use GaussianMechanism, or LaplaceMechanism with an L1 bound."
         )
-    epsilon = float(epsilon)  # numpy's numbers overflow, or are no rationals
     charge = math.isqrt(n_values - 1) + 1  # sqrt(n_values), rounded up
-    parts = max(1.0, charge, min(epsilon, 2.0**32))
-    owner = "L2LaplaceMechanism"
-    return lattice_scale(sensitivity, charge, Fraction(epsilon), parts, owner, MAX_SCALE // 4)
+    # the candidates of `discrete_l2_laplace` have a scale of at most 4 times as much
+    most = MAX_SCALE // 4
+    return lattice_scale(sensitivity, charge, epsilon, "L2LaplaceMechanism", most=most)
 
 
 class L2LaplaceMechanism(AdditiveMechanism):
@@ -51,18 +44,16 @@ class L2LaplaceMechanism(AdditiveMechanism):
     few. With a delta of 1e-5, Gaussian noise is larger up to k = 8, 10, 12 and 16 at epsilon .1,
     .3, 1 and 3.
 
-    The noise is discrete: with k the value in steps of a power-of-two lattice, k + Z is released,
-    where Z has the law exp(-norm(z) / t), drawn exactly. The ratio of two probabilities
-    is at most exp(s / t), s being the L2 sensitivity in steps with the rounding charged, and t is
-    chosen such that s / t is at most epsilon, in exact arithmetic.
+    The noise is discrete, as that of LaplaceMechanism, and drawn exactly; its proof is at
+    `skdp.mechanisms.discrete.discrete_l2_laplace`. In a budget its releases count by their epsilon:
+    no tighter law is known for the composition of noise of this kind.
 
     Parameters
     ----------
     epsilon : float in (0, inf]
         Bound on the privacy loss. ``inf`` adds no noise.
     code : None, "auto", "learned" or PublicCode, default="auto"
-        What gets the noise, as in LaplaceMechanism. A learned one is of at
-        most 16 numbers.
+        What gets the noise, as in LaplaceMechanism. A learned one is of at most 16 numbers.
     shift : float in [0, 1], default=0.2
         Which share of the private records may be unlike the oracle's, as in LaplaceMechanism.
 
@@ -70,12 +61,6 @@ class L2LaplaceMechanism(AdditiveMechanism):
     --------
     LaplaceMechanism : The same promise from a bound on the L1 norm.
     GaussianMechanism : For many numbers, with a delta.
-
-    Notes
-    -----
-    The proof of exactness is at `skdp.mechanisms.discrete.discrete_l2_laplace`, that of the
-    rounding at `skdp.mechanisms.noise.Lattice`. In a budget its releases count by their epsilon:
-    no tighter law is known for the composition of noise of this kind.
 
     References
     ----------

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.checks import shown
+from skdp.core.checks import check_rules
 from skdp.core.guarantee import NoiseLaw
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import ByteSource, CodeParameter, Mechanism
@@ -19,20 +18,8 @@ from skdp.mechanisms.noise import Lattice, lattice_scale
 
 
 def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[Lattice, int]:
-    """Choose the lattice and the integer scale of the Laplace noise, from public numbers.
-
-    With s the integer sensitivity of the lattice and t = ceil(s / epsilon), the released epsilon
-    s / t is never above the one asked for. All of it is computed in exact fractions. The step is
-    so fine that the rounding of the value and of t together cost less than .1 % of noise; where
-    that would take a scale above 2^52, it is coarser.
-
-    The scale is in [1, 2^52] steps. Refused where epsilon is so small that rounding would cost
-    about as much noise as the sensitivity.
-    """
-    epsilon = float(epsilon)  # numpy's numbers overflow, or are no rationals
-    # A large epsilon needs a fine step too, or rounding t up would cost; 2^32 is fine enough.
-    parts = max(1.0, n_values, min(epsilon, 2.0**32))
-    return lattice_scale(sensitivity, n_values, Fraction(epsilon), parts, "LaplaceMechanism")
+    """Choose the lattice and the integer scale of the Laplace noise, from public numbers."""
+    return lattice_scale(sensitivity, n_values, epsilon, "LaplaceMechanism")
 
 
 class LaplaceMechanism(AdditiveMechanism):
@@ -42,10 +29,9 @@ class LaplaceMechanism(AdditiveMechanism):
     b = Delta / epsilon on each coordinate is epsilon-differentially private on that pair, because
     the ratio of two densities exp(-abs(x - f) / b) is at most exp(Delta / b) [1]_. The noise is
     discrete: with k the value in steps of a power-of-two lattice, k + Z is released, where Z has
-    the law exp(-abs(z) / t). On two neighboring datasets the probabilities of one output have the
-    ratio exp(sum_i abs(z - k_i) / t - sum_i abs(z - k'_i) / t), which is at most exp(s / t), s
-    being the L1 sensitivity in steps with the rounding charged. t is chosen such that s / t is at
-    most epsilon, in exact arithmetic, so nothing rests on the precision of doubles [2]_ [3]_.
+    the law exp(-abs(z) / t). The ratio of two probabilities is at most exp(s / t), s being the L1
+    sensitivity in steps with the rounding charged, and t is chosen such that s / t is at most
+    epsilon, in exact arithmetic, so nothing rests on the precision of doubles.
 
     Parameters
     ----------
@@ -56,11 +42,10 @@ class LaplaceMechanism(AdditiveMechanism):
         "learned" learns a public code from public fits, for this epsilon: the few directions that
         are worth their noise, and a decoder that fills in the rest from what public fits have in
         common. So the released value is drawn towards the mean of public fits. "auto" is "learned"
-        for an estimator; in :func:`skdp.release` it is None with a SensitivitySampler, so that a
-        statistic is not drawn towards a prior unasked. In both it takes the code of an estimate
-        that was sampled in one, and learns one from the `prior` of a KnownSensitivity. A
-        PublicCode is one that was learned before, such as ``plan.mechanism.code``; it must not
-        depend on private data.
+        for an estimator, but None in :func:`skdp.release` with a SensitivitySampler. In both it
+        takes the code of an estimate that was sampled in one, and learns one from the `prior` of a
+        KnownSensitivity. A PublicCode was learned before, such as ``plan.mechanism.code``; it must
+        not depend on private data.
     shift : float in [0, 1], default=0.2
         Which share of the private records may be unlike the oracle's, for a code that is learned.
         The decoder trusts public fits the less, the larger it is. It does not affect the guarantee.
@@ -77,20 +62,14 @@ class LaplaceMechanism(AdditiveMechanism):
 
     Notes
     -----
-    Why rounding to the lattice is paid for is proved in `skdp.mechanisms.noise.Lattice`.
-
-    Where a noisy number is beyond +-2^60 steps of the lattice, all numbers are released as NaN, and
-    `skdp.release` raises an error. For one number and epsilon up to 1 that is at least 2^44 times
-    the sensitivity; the rounding of doubles is then no longer small beside the sensitivity.
+    Why rounding to the lattice is paid for is proved in `skdp.mechanisms.noise.Lattice`. Where a
+    noisy number is beyond +-2^60 steps, all numbers are released as NaN, and `skdp.release` raises
+    an error. For one number and epsilon up to 1 that is at least 2^44 times the sensitivity.
 
     References
     ----------
     .. [1] Dwork, McSherry, Nissim and Smith, "Calibrating Noise to Sensitivity in Private Data
        Analysis", TCC 2006, proposition 1.
-    .. [2] Mironov, "On Significance of the Least Significant Bits For Differential Privacy",
-       CCS 2012.
-    .. [3] Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020.
 
     Examples
     --------
@@ -121,18 +100,14 @@ class LaplaceMechanism(AdditiveMechanism):
         """This one, and with ``norm="auto"`` L2LaplaceMechanism."""
         if self.norm != "auto":
             return (self,)
-        params = self.get_params(deep=False) | {"norm": "l1"}
-        own = type(self)(**params)
+        params = self.get_params(deep=False)
         del params["norm"]
-        return (own, L2LaplaceMechanism(**params))
+        return type(self)(**params), L2LaplaceMechanism(**params)
 
     def _check(self) -> None:
         super()._check()
-        if self.norm not in ("l1", "auto"):
-            raise ValueError(
-                "The 'norm' parameter of LaplaceMechanism must be 'l1' or 'auto'. "
-                f"Got {shown(self.norm)}."
-            )
+        fits = self.norm in ("l1", "auto")
+        check_rules(type(self).__name__, norm=(self.norm, fits, "be 'l1' or 'auto'"))
 
     @property
     def noise_law(self) -> NoiseLaw:

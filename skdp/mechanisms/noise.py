@@ -1,16 +1,9 @@
 """Sources of random bytes, and the power-of-two lattice on which noise is added.
 
 Noise drawn in floating point leaks the value it hides, through the gaps between floating-point
-numbers [1]_. Here a value is rounded to a multiple of a public step, the noise is a whole number
-of steps drawn without any floating-point operation [2]_, and the change that the rounding can make
-to the sensitivity is charged. The draws themselves are in `skdp.mechanisms.discrete`.
-
-References
-----------
-.. [1] Mironov, "On Significance of the Least Significant Bits For Differential Privacy",
-   CCS 2012.
-.. [2] Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy",
-   NeurIPS 2020.
+numbers (Mironov, "On Significance of the Least Significant Bits For Differential Privacy", CCS
+2012). Here a value is rounded to a multiple of a public step, the noise is a whole number of steps
+from `skdp.mechanisms.discrete`, and what the rounding can change is charged.
 """
 
 from __future__ import annotations
@@ -50,9 +43,8 @@ class OperatingSystemBytes:
 def byte_source(random_state: Seed = None) -> ByteSource:
     """Turn a `random_state` into a source of random bytes.
 
-    None means the operating system, which is the only secret source. An integer makes noise that
-    can be drawn again: for tests and examples. No generator is taken: `clone` copies it with its
-    state, and so two releases with the same noise would look like two draws.
+    No generator is taken: `clone` copies it with its state, and so two releases with the same noise
+    would look like two draws.
     """
     if random_state is None:
         return OperatingSystemBytes()
@@ -68,25 +60,6 @@ def byte_source(random_state: Seed = None) -> ByteSource:
             f"Got {int(random_state)}."
         )
     return np.random.default_rng(int(random_state))
-
-
-def check_sensitivity(sensitivity: float, owner: str) -> float:
-    """Refuse a sensitivity to which no noise can be calibrated."""
-    sensitivity = float(sensitivity)
-    rule = f"The sensitivity passed to {owner} must be positive and finite. Got {sensitivity!r}"
-    if sensitivity == 0:
-        raise ValueError(
-            f"{rule}: the oracle never changes the target, so no noise would be added and nothing "
-            "is released. Use an oracle whose records vary."
-        )
-    if sensitivity == math.inf:
-        raise ValueError(
-            f"{rule}: sampling failed, because the target could not be evaluated on too many "
-            "pairs of the oracle."
-        )
-    if not sensitivity > 0:
-        raise ValueError(f"{rule}.")
-    return sensitivity
 
 
 def check_value(value: ArrayLike) -> NDArray[np.float64]:
@@ -117,30 +90,22 @@ class Lattice:
 
     *Scaling is exact.* `ldexp` changes the exponent of a double and nothing else. Where it
     underflows, rounding to 0 gives the right answer.
-
-    The step is ``2**exponent``.
     """
 
     exponent: int
 
     @classmethod
     def fine(cls, sensitivity: float, parts: float = 1.0) -> Lattice:
-        """Choose a step of at most ``sensitivity / (2**14 * parts)``, from public numbers.
-
-        `parts` says how many times finer the step has to be, usually the rounding charge. The step
-        is more than a quarter of the bound.
-        """
+        """Choose a step of at most ``sensitivity / (2**14 * parts)``, and more than a quarter."""
         # frexp: sensitivity >= 2^(first - 1) and parts < 2^second
         first, second = math.frexp(sensitivity)[1], math.frexp(parts)[1]
         return cls(first - 1 - _FINENESS - second)
 
     def integer_sensitivity(self, sensitivity: float, charge: int) -> int:
-        """Bound the change of the rounded value, in steps.
+        """Bound the change of the rounded value, in steps; `charge` is what the rounding can add.
 
-        That is ``ceil(sensitivity / step) + charge + 1``. The charge is what the rounding can add:
-        d for the L1 norm, the rounded-up sqrt(d) for L2. The last unit pays for the floating-point
-        error of the norm, which is relative and below 2^-50, as long as sensitivity / step is below
-        2^50.
+        The last unit pays for the floating-point error of the norm, which is relative and below
+        2^-50, as long as sensitivity / step is below 2^50.
         """
         return math.ceil(Fraction(sensitivity) / Fraction(2) ** self.exponent) + charge + 1
 
@@ -175,25 +140,27 @@ class Lattice:
 def lattice_scale(
     sensitivity: float,
     charge: int,
-    epsilon: Fraction,
-    parts: float,
+    epsilon: float,
     owner: str,
+    *,
+    parts: float = 1.0,
+    factor: int = 1,
     most: int = MAX_SCALE,
 ) -> tuple[Lattice, int]:
     """Choose the lattice and the integer scale of the noise, from public numbers.
 
-    With s the integer sensitivity of the lattice the scale is t = ceil(s / epsilon), in exact
-    fractions, so s / t is never above epsilon.
-
-    `charge` is what rounding can add to the norm, in steps. The step is at most ``sensitivity /
-    (2**14 * parts)``, unless that takes too large a scale: then it is coarser. The scale is in [1,
-    most] steps; refused where epsilon is so small that rounding would cost about as much noise as
-    the sensitivity.
+    With s the integer sensitivity of the lattice the scale is t = ceil(factor s / epsilon), in
+    exact fractions, so factor s / t is never above epsilon. `charge` is what rounding can add to
+    the norm, in steps. The step is so fine that the rounding of the value and of t together cost
+    less than .1 % of noise; where that would take a scale above `most`, it is coarser. Refused
+    where epsilon is so small that rounding would cost about as much noise as the sensitivity.
     """
-    lattice = Lattice.fine(sensitivity, parts)
+    epsilon = float(epsilon)  # numpy's numbers overflow, or are no rationals
+    # A large epsilon needs a fine step too, or rounding t up would cost; 2^32 is fine enough.
+    lattice = Lattice.fine(sensitivity, max(parts, charge, min(epsilon, 2.0**32)))
     while True:
         steps = lattice.integer_sensitivity(sensitivity, charge)
-        scale = math.ceil(steps / epsilon)
+        scale = math.ceil(factor * steps / Fraction(epsilon))
         if scale <= most:
             return lattice, scale
         if steps <= 4 * charge:

@@ -68,11 +68,7 @@ def _is_of_scipy(kind: type) -> bool:
 
 
 def as_oracle(oracle: object) -> Oracle:
-    """Return an oracle as it is, and make one of a callable, a distribution or an estimator.
-
-    Nothing is copied or changed. Of an estimator only the features are used, in random order. What
-    cannot be sampled reproducibly is refused.
-    """
+    """Return an oracle as it is, and make one of a callable, a distribution or an estimator."""
     name = type(oracle).__name__
     if isinstance(oracle, type):
         raise TypeError(f"An oracle must be an object, not a class. Got {oracle.__name__} itself.")

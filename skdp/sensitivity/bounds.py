@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from skdp.core.checks import check_count, check_real, is_real, shown
+from skdp.core.checks import check_count, check_real, is_real
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.guarantee import ASSERTED
@@ -55,21 +55,18 @@ class KnownSensitivity(Settled):
         them before they are evaluated; missing numbers become 0 first. None leaves records as they
         are.
     estimator : EstimatorRule or None, default=None
-        The estimators that the bound is for, which PrivateEstimator checks. The guarantee says
-        that any other target is assumed to be one.
+        The estimators that the bound is for, which PrivateEstimator checks. For any other target
+        the guarantee says that it is assumed to be one.
     shape : tuple of int or None, default=None
-        Shape of the value, from which a plan computes the standard errors. None where it is not
-        known.
+        Shape of the value, from which a plan computes the standard errors.
     prior : oracle, SensitivitySampler or None, default=None
-        Source of plausible records, from which a mechanism with ``code="auto"`` learns a public
-        code that makes no difference larger. It must not be derived from the private data; it does
-        not affect the guarantee otherwise. A sampler also sets the seed and number of the pilot
-        pairs, otherwise 199. For a bound without a gamma.
+        Source of plausible records, not derived from the private data, from which a mechanism with
+        ``code="auto"`` learns a public code. It does not affect the guarantee. A sampler also sets
+        the seed and number of the pilot pairs, otherwise 199. For a bound without a gamma.
     l2_value : float or None, default=None
-        A smaller bound in the L2 norm, for a bound in the L1 norm. None where no other is known.
+        A smaller bound in the L2 norm, for a bound in the L1 norm.
     key : str, default=""
-        Identity of the only target that the bound is for; another target is refused. Empty for
-        any.
+        Identity of the only target that the bound is for. Empty for any.
     missing : str, default=""
         What becomes of missing numbers, such as "missing numbers counted as 0". With `ranges` it
         is known.
@@ -172,7 +169,7 @@ class KnownSensitivity(Settled):
             if self.gamma:
                 raise ValueError(
                     "The 'prior' parameter of KnownSensitivity is for a bound without a gamma. "
-                    f"Got gamma={shown(self.gamma)}."
+                    f"Got gamma={self.gamma!r}."
                 )
 
     def in_norm(self, order: float) -> KnownSensitivity:
@@ -197,8 +194,6 @@ class KnownSensitivity(Settled):
 
     def options(self, mechanism: Any) -> list[tuple[KnownSensitivity, Any]]:
         pairs = [(self.in_norm(each.geometry.order), each) for each in mechanism.alternatives]
-        if len(pairs) == 1:
-            return pairs
         fitting = [
             (known, each)
             for known, each in pairs
@@ -226,7 +221,7 @@ class KnownSensitivity(Settled):
         ValueError
             If the bound is for a smaller norm, another code or another number of records.
         """
-        geometry = as_geometry(geometry, "KnownSensitivity.for_geometry")
+        geometry = as_geometry(geometry, "KnownSensitivity")
         if not self.geometry.bounds(geometry):
             raise ValueError(
                 f"A known sensitivity in the norm {self.geometry.key!r} bounds neither larger "
@@ -239,18 +234,9 @@ class KnownSensitivity(Settled):
         return self.in_norm(geometry.order).value
 
     def for_estimator(
-        self,
-        estimator: Estimator,
-        release: object,
-        dataset: Dataset | None = None,
-        uses_response: bool = True,
+        self, estimator: Estimator, release: object, dataset: Dataset, uses_response: bool
     ) -> KnownSensitivity:
-        if dataset is not None and dataset.sample_weight is not None:
-            raise ValueError(
-                "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
-                "records have weights, with an oracle that yields (X, y, sample_weight). Got a "
-                "known sensitivity, which is for records without weights."
-            )
+        _refuse_weights(dataset)
         known = super().for_estimator(estimator, release, dataset, uses_response)
         if self.estimator is None:
             return known
@@ -260,18 +246,14 @@ class KnownSensitivity(Settled):
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[KnownSensitivity, Schema]:
         if self.ranges is not None:
-            if example.sample_weight is not None:
-                raise ValueError(
-                    "The known sensitivity is for records without weights. Got sample_weight. "
-                    "Sample the sensitivity, with an oracle that yields (X, y, sample_weight)."
-                )
+            _refuse_weights(example)
             check_clippable(example.X, schema.parts[0].dtypes, self.ranges)
         if self.prior is None:
             return self, schema
         prior, _ = self.prior.agree(schema, example)
         # the data keep their form, since the bound is for any record of it
         prior.public_dataset(example.n_records, schema)
-        return replace(self, prior=prior), schema
+        return self.with_prior(prior), schema
 
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
@@ -280,7 +262,7 @@ class KnownSensitivity(Settled):
         mechanism = in_code_of(self.geometry, mechanism)
         refuse_zero(self.for_geometry(mechanism.geometry, n_samples))
         # a release holds no record of an oracle
-        return self if self.prior is None else replace(self, prior=None), mechanism
+        return self.with_prior(None), mechanism
 
     def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
         self.for_geometry(geometry, n_samples)
@@ -294,6 +276,14 @@ class KnownSensitivity(Settled):
 
     def bounded(self, target: Target) -> Target:
         return target if self.ranges is None else ClippedTarget(target, self.ranges)
+
+
+def _refuse_weights(dataset: Dataset) -> None:
+    if dataset.sample_weight is not None:
+        raise ValueError(
+            "A known sensitivity is for records without weights. Got sample_weight. Pass a "
+            "SensitivitySampler, with an oracle that yields (X, y, sample_weight)."
+        )
 
 
 def as_prior(oracle: object, random_state: Seed = None) -> SensitivitySampler:

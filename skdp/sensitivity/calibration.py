@@ -35,19 +35,12 @@ class OrderStatistic:
     k : int
         Index of the order statistic, from 1 (the smallest) to `n_pairs` (the largest).
     gamma : float in (0, 1)
-        Probability that a fresh pair exceeds the estimate, at most.
+        Probability that a fresh pair exceeds the estimate, at most. An index that does not attain
+        it is refused.
     calibration : {"exact", "dkw", "conditional"}
         The rule that was applied; see :func:`order_statistic`.
     confidence : float in (0, 1) or None, default=None
-        Confidence over the draws in the "conditional" calibration, None in the others.
-    rho : float in (0, 1/2) or None, default=None
-        Probability that the uniform bound of the "dkw" calibration fails, None in the others.
-
-    Raises
-    ------
-    ValueError
-        If a value is outside its range or not of the calibration, or the index does not attain
-        `gamma`.
+        Confidence over the draws in the "conditional" calibration, where None means 0.95.
 
     Examples
     --------
@@ -61,29 +54,14 @@ class OrderStatistic:
     gamma: float
     calibration: str
     confidence: float | None = None
-    rho: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n_pairs", "k"):
-            check_count(name, getattr(self, name), "OrderStatistic")
-        used = self.calibration
-
-        def fits(value: float | None, calibration: str, high: float) -> tuple[object, bool, str]:
-            holds = value is None
-            if used == calibration:
-                holds = value is not None and 0 < value < high
-            rule = f"be in (0, {high:g}) if {calibration!r}, else None, with calibration={used!r}"
-            return value, holds, rule
-
-        check_rules(
-            "OrderStatistic",
-            calibration=(used, used in list(_RULES), f"be one of {sorted(_RULES)}"),
-            k=(self.k, 1 <= self.k <= self.n_pairs, f"be from 1 to n_pairs={self.n_pairs}"),
-            gamma=(self.gamma, 0 < self.gamma < 1, "be in (0, 1)"),
-            confidence=fits(self.confidence, "conditional", 1),
-            rho=fits(self.rho, "dkw", 0.5),
-        )
-        rule, gamma = _rule(used, self.confidence), float(self.gamma)
+        used, owner = self.calibration, "OrderStatistic"
+        check_count("n_pairs", self.n_pairs, owner)
+        check_count("k", self.k, owner, at_most=self.n_pairs)
+        gamma = check_real("gamma", self.gamma, owner, 0.0, 1.0)
+        _, _, rule = _validate(gamma, self.n_pairs, used, self.confidence, owner)
+        object.__setattr__(self, "confidence", rule.confidence)
         attained = rule.attainable_gamma(self.n_pairs) <= gamma
         if not (attained and self.k >= rule.index(gamma, self.n_pairs)):
             raise ValueError(
@@ -92,12 +70,16 @@ class OrderStatistic:
                 "by order_statistic(gamma, n_pairs)."
             )
 
+    @property
+    def rho(self) -> float | None:
+        """Probability that the uniform bound of the "dkw" calibration fails; None for others."""
+        return _dkw_bound(self.n_pairs)[0] if self.calibration == "dkw" else None
+
     def __str__(self) -> str:
         parts = [f"gamma={self.gamma:.4g}", f"calibration={self.calibration!r}"]
-        if self.confidence is not None:
-            parts.append(f"confidence={self.confidence:.4g}")
-        if self.rho is not None:
-            parts.append(f"rho={self.rho:.4g}")
+        for name in ("confidence", "rho"):
+            value = getattr(self, name)
+            parts += [] if value is None else [f"{name}={value:.4g}"]
         return f"order statistic {self.k} of {self.n_pairs} ({', '.join(parts)})"
 
 
@@ -111,8 +93,8 @@ def order_statistic(
 ) -> OrderStatistic:
     r"""Choose the order statistic that estimates the sensitivity.
 
-    Let :math:`G_1, \dots, G_m` be the sampled sensitivities, :math:`G_{(k)}` the k-th smallest
-    and G the sensitivity of one more pair. With `gamma` alone the number of pairs is chosen, with
+    Let :math:`G_1, \dots, G_m` be the sampled sensitivities, :math:`G_{(k)}` the k-th smallest and
+    G the sensitivity of one more pair. With `gamma` alone the number of pairs is chosen, with
     `n_pairs` alone the smallest gamma, with both the smallest index.
 
     Parameters
@@ -128,8 +110,8 @@ def order_statistic(
         - "exact": :math:`\Pr(G > G_{(k)}) \le \gamma`, jointly over the fresh pair and the draws,
           by exchangeability. `gamma` alone takes ``ceil(10 / gamma) - 1`` pairs: ten times the
           minimum, which keeps the coverage that is realized close to the one promised.
-        - "dkw": the same promise from a uniform bound on the empirical distribution, Theorem 15
-          of [1]_. It needs far more pairs, and lets the same draws be read at several gammas.
+        - "dkw": the same promise from a uniform bound on the empirical distribution, theorem 15 of
+          [1]_. It needs far more pairs, and lets the same draws be read at several gammas.
         - "conditional": with probability `confidence` over the draws,
           :math:`\Pr(G > G_{(k)} \mid G_1, \dots, G_m) \le \gamma`, like a tolerance limit [2]_.
     confidence : float in (0, 1) or None, default=None
@@ -144,23 +126,15 @@ def order_statistic(
 
     Raises
     ------
-    TypeError
-        If `gamma` or `confidence` is not a real number, or `n_pairs` not an integer.
     ValueError
-        If neither `gamma` nor `n_pairs` is given, a value is outside its range, `confidence`
-        comes with another calibration, or `gamma` is below what the pairs can promise.
+        If a parameter is outside its range, or `gamma` below what the pairs can promise.
 
     Notes
     -----
-    Exact rule. The fresh pair is missed when at least k of the others lie strictly below it. Among
-    m + 1 values, ties and infinities included, at most m + 1 - k have k or more strictly below
-    them; each is equally likely to be the fresh one, since the index does not depend on the draws.
-    So a miss has probability at most :math:`1 - k/(m+1)`, and
-    :math:`k = \lceil (1 - \gamma)(m + 1) \rceil`.
-
-    Dkw rule. The free :math:`\rho` of Theorem 15 is the best one for m pairs,
-    :math:`\exp(W_{-1}(-1/(4m))/2)` with the lower Lambert branch, so all levels read from the same
-    draws hold together. The user guide has the three proofs and a comparison.
+    The fresh pair is missed when at least k of the others lie strictly below it. Among m + 1 values
+    at most m + 1 - k have k or more strictly below them, and each is equally likely to be the fresh
+    one, so in the exact rule a miss has probability at most :math:`1 - k/(m+1)`. The user guide has
+    all three proofs and a comparison.
 
     References
     ----------
@@ -176,13 +150,6 @@ def order_statistic(
     order statistic 190 of 199 (gamma=0.05, calibration='exact')
     >>> print(order_statistic(0.05, calibration="dkw"))
     order statistic 1305 of 1305 (gamma=0.05, calibration='dkw', rho=0.004182)
-    >>> print(order_statistic(0.05, calibration="conditional"))
-    order statistic 59 of 59 (gamma=0.05, calibration='conditional', confidence=0.95)
-    >>> order_statistic(0.05, 10)
-    Traceback (most recent call last):
-        ...
-    ValueError: The 'gamma' parameter of order_statistic must be at least 0.09090909090909091 for
-    n_pairs=10 with calibration='exact'. Got 0.05. Raise n_pairs to at least 19.
     """
     gamma, n_pairs, rule = _validate(gamma, n_pairs, calibration, confidence, owner)
     if n_pairs is None:
@@ -202,14 +169,8 @@ def order_statistic(
             f"The 'gamma' parameter of {owner} must be at least {attainable!r} for "
             f"n_pairs={n_pairs} with calibration={calibration!r}. Got {shown(gamma)}. {remedy}"
         )
-    return OrderStatistic(
-        n_pairs=n_pairs,
-        k=rule.index(gamma, n_pairs),
-        gamma=gamma,
-        calibration=calibration,
-        confidence=rule.confidence,
-        rho=_dkw_bound(n_pairs)[0] if calibration == "dkw" else None,
-    )
+    k = rule.index(gamma, n_pairs)
+    return OrderStatistic(n_pairs, k, gamma, calibration, rule.confidence)
 
 
 def few_pairs(gamma: float) -> int:
@@ -235,10 +196,10 @@ def _validate(
         gamma = check_real("gamma", gamma, owner, 0.0, 1.0)
     if n_pairs is not None:
         n_pairs = check_count("n_pairs", n_pairs, owner, at_most=MOST)
-    if calibration == "conditional":
-        confidence = 0.95 if confidence is None else confidence
-        confidence = check_real("confidence", confidence, owner, 0.0, 1.0)
-    return gamma, n_pairs, _rule(calibration, confidence)
+    if calibration != "conditional":
+        return gamma, n_pairs, _RULES[calibration]()
+    confidence = 0.95 if confidence is None else confidence
+    return gamma, n_pairs, _Conditional(check_real("confidence", confidence, owner, 0.0, 1.0))
 
 
 class _Calibration(ABC):
@@ -322,10 +283,6 @@ _RULES: dict[str, Callable[..., _Calibration]] = {
     "dkw": _Dkw,
     "conditional": _Conditional,
 }
-
-
-def _rule(calibration: str, confidence: float | None) -> _Calibration:
-    return _RULES[calibration]() if confidence is None else _Conditional(confidence)
 
 
 def _dkw_bound(n_pairs: int) -> tuple[float, Fraction]:

@@ -32,21 +32,20 @@ def draw(
 
     `full` checks every value too; without a schema `allow_nan` says whether X may lack numbers.
     """
-    name = f"The oracle {oracle.description}"
+    name = f"the oracle {oracle.description}"
     try:
         sample = oracle(n_samples, rng)
     except Exception as error:
-        error.add_note(
-            f"Raised by the oracle {oracle.description} when asked for n_samples={n_samples}."
-        )
+        error.add_note(f"Raised by {name} when asked for n_samples={n_samples}.")
         raise
-    dataset = as_dataset(sample, f"What the oracle {oracle.description} returns")
+    dataset = as_dataset(sample, f"What {name} returns")
+    name = f"T{name[1:]}"
     _check_counts(dataset, n_samples, name)
-    dataset = dataset.map(_owned)
+    dataset = Dataset(*[_owned(part) for part in dataset.parts])
     if schema is not None:
-        dataset = schema.convert(dataset, name)
+        dataset, allow_nan = schema.convert(dataset, name), schema.allow_nan
     if full:
-        _check_values(dataset, name, allow_nan if schema is None else schema.allow_nan)
+        _check_values(dataset, name, allow_nan)
     return dataset
 
 
@@ -60,10 +59,10 @@ def _owned(container: Container) -> Container:
 
 def _check_counts(dataset: Dataset, n_samples: int, name: str) -> None:
     for container, part in zip(dataset.parts, ("records", "responses", "weights"), strict=False):
-        if n_records(container) != n_samples:
+        count = n_records(container)
+        if count != n_samples:
             raise ValueError(
-                f"{name} returned {n_records(container)} {part}. "
-                f"It must return n_samples={n_samples}."
+                f"{name} returned {count} {part}. It must return n_samples={n_samples}."
             )
     n_dimensions = len(getattr(dataset.X, "shape", ()))
     if n_dimensions > 2:

@@ -15,7 +15,7 @@ value is farther from the values of other datasets, or from their mean.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -76,18 +76,13 @@ def encoded(
         )
     value = Fraction(known.value) * Fraction(operator_norm(encoder, order))
     value += 2 * Fraction(rounding)
-    kept = {each.name: getattr(known, each.name) for each in fields(KnownSensitivity)}
     up = math.nextafter(float(value), math.inf)
-    changed = {"value": up, "geometry": geometry, "shape": shape}
-    return EncodedSensitivity(**kept | changed, reach=reach)
+    changed = {"value": up, "geometry": geometry, "shape": shape, "reach": reach}
+    return EncodedSensitivity(**vars(known) | changed)
 
 
 def operator_norm(encoder: NDArray[np.float64], order: int) -> float:
-    """Bound how much an encoder can enlarge a norm, from above, rounding included.
-
-    For the L2 norm the square of it is the largest eigenvalue of T T', and at most its largest sum
-    of absolute values of a row. That is close where the rows are nearly orthogonal.
-    """
+    """Bound how much an encoder can enlarge a norm, from above, rounding included."""
     size = np.abs(encoder)
     if encoder.ndim == 1:
         return float(size.max())
@@ -95,6 +90,7 @@ def operator_norm(encoder: NDArray[np.float64], order: int) -> float:
     up = 1 + 4 * (k + 4) * _UNIT
     if order == 1:
         return math.nextafter(float(size.sum(axis=0).max()) * up, math.inf)
+    # the largest eigenvalue of T T' is at most its largest sum of absolute values of a row
     products = np.abs(encoder @ encoder.T) + _share(d) * (size @ size.T) * (1 + 2 * _share(d))
     square = float(products.sum(axis=1).max()) * up + 4 * k * d * _LEAST
     return math.nextafter(math.sqrt(square), math.inf)
@@ -110,12 +106,12 @@ def _rounding(encoder: NDArray[np.float64], farthest: float, order: int) -> floa
 
 
 def _share(n_terms: int) -> float:
-    """The relative rounding error of a sum of so many products of differences, rounded up."""
+    """Bound the relative rounding error of a sum of so many products of differences."""
     return (n_terms + 2) * _UNIT / (1 - (n_terms + 2) * _UNIT) * (1 + 2.0**-40)
 
 
 def _parts_of(geometry: Geometry) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The mean and the encoder of a code."""
+    """Return the mean and the encoder of a code."""
     code = geometry.code
     assert code is not None
     return code.mean, code.encoder.astype(np.float64, copy=False)  # as the rounding is bounded

@@ -18,7 +18,7 @@ from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.schema import Key, Schema, describe_key
 from skdp.core.target import Target
-from skdp.sensitivity.base import Sensitivity, Settled, in_code_of, refuse_zero
+from skdp.sensitivity.base import Settled, in_code_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 
 
@@ -49,14 +49,13 @@ class SensitivityEstimate(Settled):
     failures : dict of str to int, default={}
         How many pairs failed, by cause.
     form : tuple, default=()
-        Container, columns and dtypes of the records, in words. An estimate serves datasets of this
-        form only: in another form the same numbers may be rounded or overflow.
+        Container, columns and dtypes of the records, in words. An estimate serves this form only:
+        in another one the same numbers may be rounded or overflow.
     n_rounding : int, default=0
         Number of pairs on which rounding explains the whole change of the target. With `k` such
         pairs or more nothing is released.
     key : str, default=""
-        Identity of the target; see the user guide. An estimate serves its own target only, and
-        without a key no target.
+        Identity of the target, the only one that the estimate serves; without a key it serves none.
     prior : SensitivitySampler or None, default=None
         What draws the public records of a further release. It is not stored or compared.
 
@@ -64,11 +63,6 @@ class SensitivityEstimate(Settled):
     ----------
     value : float
         The estimate: the ``order_statistic.k``-th smallest norm.
-
-    Raises
-    ------
-    ValueError
-        If the number of norms is not that of the order statistic.
 
     Examples
     --------
@@ -92,7 +86,7 @@ class SensitivityEstimate(Settled):
     form: tuple[Key, ...] = ()
     n_rounding: int = 0
     key: str = ""
-    prior: Sensitivity | None = field(default=None, compare=False)
+    prior: Any = field(default=None, compare=False)
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,11 +96,10 @@ class SensitivityEstimate(Settled):
                 "The 'norms' parameter of SensitivityEstimate must hold one value for each of the "
                 f"{self.order_statistic.n_pairs} pairs. Got shape {norms.shape}."
             )
-        object.__setattr__(self, "form", _as_tuples(self.form))
         norms.flags.writeable = False
-        k = self.order_statistic.k
+        object.__setattr__(self, "form", _as_tuples(self.form))
         object.__setattr__(self, "norms", norms)
-        object.__setattr__(self, "value", float(np.sort(norms)[k - 1]))
+        object.__setattr__(self, "value", float(np.sort(norms)[self.order_statistic.k - 1]))
 
     @property
     def gamma(self) -> float:
@@ -124,11 +117,6 @@ class SensitivityEstimate(Settled):
         public = (self.key, self.geometry.key, self.n_samples, self.form, self.order_statistic)
         content = repr(public).encode() + self.norms.tobytes()
         return hashlib.sha256(content).hexdigest()
-
-    @property
-    def is_rounding(self) -> bool:
-        """Whether rounding explains so many norms that the value is one of rounding errors."""
-        return self.n_rounding >= self.order_statistic.k
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SensitivityEstimate):
@@ -151,11 +139,10 @@ class SensitivityEstimate(Settled):
         """None, since the guarantee names the oracle instead."""
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
-        estimate = self
-        if self.prior is not None:
-            prior, schema = self.prior.agree(schema, example)
-            estimate = replace(self, prior=prior)
-        return estimate, schema.agree_with_key(self.form)
+        prior = self.prior
+        if prior is not None:
+            prior, schema = prior.agree(schema, example)
+        return self.with_prior(prior), schema.agree_with_key(self.form)
 
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
@@ -165,26 +152,18 @@ class SensitivityEstimate(Settled):
         self.check_made_for(target)
         self.check_usable()
         # a release holds no record of an oracle
-        return self if self.prior is None else replace(self, prior=None), mechanism
+        return self.with_prior(None), mechanism
 
     def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
+        ours, theirs = (describe_key(form) or "unknown" for form in (self.form, schema.key))
         rules = {
             "number of records": (self.n_samples == n_samples, self.n_samples, n_samples),
             "norm": (self.geometry.bounds(geometry), self.geometry.key, geometry.key),
+            "form of records": (self.form == schema.key, ours, theirs),
         }
         for what, (fits, made_for, needed) in rules.items():
             if not fits:
-                raise ValueError(
-                    f"The 'sensitivity' was made for another {what}: {made_for}. This release has "
-                    f"{needed}. Sample the sensitivity of this release."
-                )
-        if self.form != schema.key:
-            raise ValueError(
-                "The 'sensitivity' was made for records of another form: "
-                f"{describe_key(self.form) or 'unknown'}. This release has "
-                f"{describe_key(schema.key)}. Bring the data into that form, or sample the "
-                "sensitivity of this release."
-            )
+                raise _another(what, made_for, needed)
 
     def check_made_for(self, target: Target) -> None:
         key = key_of(target)
@@ -196,22 +175,13 @@ class SensitivityEstimate(Settled):
             )
         if self.key != key:
             how = "" if self.target != target.description else ", of other labels or other values"
-            raise ValueError(
-                f"The 'sensitivity' was made for another target: {self.target}. This release has "
-                f"{target.description}{how}. Sample the sensitivity of this release."
-            )
+            raise _another("target", self.target, f"{target.description}{how}")
 
     def check_usable(self) -> None:
-        """Refuse a value with which nothing can be released.
-
-        Raises
-        ------
-        ValueError
-            If it is zero, one of rounding errors or infinite.
-        """
+        """Refuse a value that is zero, one of rounding errors or infinite."""
         refuse_zero(self.value)
         n_pairs, k = self.order_statistic.n_pairs, self.order_statistic.k
-        if self.is_rounding:
+        if self.n_rounding >= k:
             raise ValueError(
                 f"The sampled sensitivity, {self.value:.3g}, is one of rounding errors: on "
                 f"{self.n_rounding} of {n_pairs} pairs the target changed by rounding alone. Use "
@@ -229,10 +199,9 @@ class SensitivityEstimate(Settled):
             )
 
     def at(self, gamma: float) -> SensitivityEstimate:
-        """Read the same draws at another level.
+        """Read the same draws at another level, under the "dkw" calibration.
 
-        Only the "dkw" calibration is a simultaneous bound; under the others gamma must be fixed
-        before the draws.
+        Under the others gamma must be fixed before the draws.
 
         Parameters
         ----------
@@ -255,9 +224,8 @@ class SensitivityEstimate(Settled):
                 "SensitivityEstimate.at needs calibration='dkw', whose bound holds for every gamma "
                 f"at once. Got {used.calibration!r}. Sample anew at the gamma wanted."
             )
-        return replace(
-            self, order_statistic=order_statistic(gamma, used.n_pairs, calibration="dkw")
-        )
+        level = order_statistic(gamma, used.n_pairs, calibration="dkw")
+        return replace(self, order_statistic=level)
 
     def to_dict(self) -> dict:
         """Return the estimate as plain values, ready for JSON.
@@ -278,7 +246,7 @@ class SensitivityEstimate(Settled):
 
     @classmethod
     def from_dict(cls, values: dict) -> SensitivityEstimate:
-        """Make an estimate from the values of :meth:`to_dict`.
+        """Make an equal estimate from the values of :meth:`to_dict`.
 
         Parameters
         ----------
@@ -329,6 +297,14 @@ class SensitivityEstimate(Settled):
             Equal to the one that was saved, bit for bit.
         """
         return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+def _another(what: str, made_for: object, needed: object) -> ValueError:
+    """Make the error of an estimate that serves another release."""
+    return ValueError(
+        f"The 'sensitivity' was made for another {what}: {made_for}. This release has {needed}. "
+        "Sample the sensitivity of this release."
+    )
 
 
 def _as_tuples(nested: object) -> Any:

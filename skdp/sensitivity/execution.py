@@ -20,7 +20,7 @@ from sklearn import config_context
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
-from skdp.core.checks import shown
+from skdp.core.checks import check_rules
 from skdp.core.interrupts import noted_interrupts
 
 T = TypeVar("T")
@@ -34,13 +34,16 @@ CHUNK_SIZE = 50
 
 def check_resources(n_jobs: object, memory: object, verbose: object) -> None:
     """Check the number of workers, the folder and `verbose`."""
-    for name, value, others in (("n_jobs", n_jobs, " other than 0"), ("verbose", verbose, "")):
-        whole = isinstance(value, Integral) and not isinstance(value, bool)
-        if value is not None and (not whole or (others and value == 0)):
-            raise TypeError(
-                f"The {name!r} parameter of SensitivitySampler must be None or an integer{others}. "
-                f"Got {shown(value)}."
-            )
+
+    def is_whole(value: object) -> bool:
+        return value is None or (isinstance(value, Integral) and not isinstance(value, bool))
+
+    n_jobs_fits = is_whole(n_jobs) and n_jobs != 0
+    check_rules(
+        "SensitivitySampler",
+        n_jobs=(n_jobs, n_jobs_fits, "be None or an integer other than 0"),
+        verbose=(verbose, is_whole(verbose), "be None or an integer"),
+    )
     if memory is not None:
         _cached(memory)
 
@@ -56,8 +59,8 @@ def run(
 ) -> Generator[T, None, None]:
     """Evaluate pairs chunk by chunk, in their order.
 
-    ``evaluate(pairs)`` returns the same results in any process. `key` identifies all other inputs
-    of the results in the `memory`. Closing the generator ends the workers.
+    ``evaluate(pairs)`` returns the same results in any process, and `key` identifies it in the
+    `memory`. Closing the generator ends the workers.
     """
     missing = chunks = [pairs[i : i + chunk_size] for i in range(0, len(pairs), chunk_size)]
     task: Any = run_chunk

@@ -6,7 +6,7 @@ would get a tiny part of the noise that it needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,43 +14,34 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.checks import warn
-from skdp.core.dataset import Dataset, take_records
-from skdp.core.dtypes import MisfitError, categories_of, double, holds_numbers
+from skdp.core.dataset import Dataset, neighboring_pair, take_records
+from skdp.core.dtypes import MisfitError, categories_of, double
 from skdp.core.room import quiet, spare
 from skdp.core.schema import Schema
 from skdp.core.target import Target, ValueFormError, as_numbers
+from skdp.core.types import Matrix
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.preconditions import OF_MEAN
 
-N_MADE_UP = 20
-"""Number of different records."""
 SLACK = 1e-9
 """Relative share by which a change may exceed its bound, since it is computed in floats."""
 
 
 def try_on_made_up(
     target: Target, schema: Schema, known: KnownSensitivity
-) -> tuple[tuple[int, ...] | None, NDArray[np.float64] | None]:
-    """Return the shape of a function's values, and a value within the ranges, or None.
+) -> tuple[tuple[int, ...] | None, Matrix | None]:
+    """Return the shape of a function's values and a value within the ranges, None where not known.
 
     A function is refused that returns no numbers, or that one record moves by more than its bound.
     """
-    failures: list[str] = []
-    bounded, shape, within = known.bounded(target), None, None
+    shape = within = None
     with quiet(), suppress(MisfitError):  # not each form can be made up
         for datasets in _made_up(schema, known):
-            values = [_value(bounded, dataset, failures) for dataset in datasets]
-            if len(values) == 2 and not (values[0] is None or values[1] is None):
-                _check_moved(target, known, values[0], values[1])
+            values = _values(known.bounded(target), datasets)
+            if len(values) == 2:
+                _check_moved(target, known, *values)
                 within = values[0] if np.isfinite(values[0]).all() else within
-            shape = next((value.shape for value in values if value is not None), shape)
-    are_numbers = all(holds_numbers(dtype) for part in schema.parts for dtype in part.dtypes)
-    if shape is None and failures and (are_numbers or known.ranges is not None):
-        warn(
-            f"The target {target.description} raised {failures[0]} on made-up numbers in the form "
-            "of the data, and a failure on private ones costs the budget. Try it on public records."
-        )
+            shape = values[0].shape if values and shape is None else shape
     if None not in (shape, known.shape) and shape != known.shape:
         supposed = f", assuming {known.preconditions}" if known.preconditions else ""
         raise ValueError(
@@ -60,20 +51,18 @@ def try_on_made_up(
     return shape, within
 
 
-def _value(target: Target, dataset: Dataset, failures: list[str]) -> NDArray[np.float64] | None:
-    """Evaluate a target; where it fails, note the kind of error and return None."""
+def _values(target: Target, datasets: Sequence[Dataset]) -> list[Matrix]:
+    """Evaluate a target; it may fail on what is made up."""
     try:
-        return as_numbers(spare(target)(*dataset.parts, seed=0), target.description)
+        values = [spare(target)(*dataset.parts, seed=0) for dataset in datasets]
+        return [as_numbers(value, target.description) for value in values]
     except ValueFormError:
         raise
-    except (Exception, SystemExit) as error:
-        failures.append(type(error).__name__)
-        return None
+    except (Exception, SystemExit):
+        return []
 
 
-def _check_moved(
-    target: Target, known: KnownSensitivity, value: NDArray[np.float64], other: NDArray[np.float64]
-) -> None:
+def _check_moved(target: Target, known: KnownSensitivity, value: Matrix, other: Matrix) -> None:
     """Refuse two values that are farther apart than the bound, or of different shapes."""
     if value.shape != other.shape:
         change = f"changed the shape of the value from {value.shape} to {other.shape}"
@@ -92,32 +81,27 @@ def _check_moved(
     )
 
 
-def _made_up(schema: Schema, known: KnownSensitivity) -> Iterator[list[Dataset]]:
-    """Make datasets of a form, in pairs that differ in one record where the bound has ranges."""
+def _made_up(schema: Schema, known: KnownSensitivity) -> Iterator[Sequence[Dataset]]:
+    """Make datasets of a form, in pairs that differ in one record for the bound of a mean."""
     form, *rest = schema.parts
     # how far a function moves could tell of categories that only private records have
     declared = any(categories_of(dtype) is not None for part in rest for dtype in part.dtypes)
     supposes_more = known.gamma or known.estimator or known.preconditions not in ("", OF_MEAN)
     if known.ranges is None or declared or supposes_more:  # made-up records may violate the bound
-        yield [Dataset(*(part.made_up(N_MADE_UP) for part in schema.parts))]
+        yield [Dataset(*(part.made_up(2) for part in schema.parts))]
         return
-    n, middle = known.n_samples, known.n_samples // 2
+    n, (low, high) = known.n_samples, np.array(known.ranges).T
     doubles = replace(form, dtypes=tuple(map(double, form.dtypes)))  # as clipped records are
-    low, high = np.array(known.ranges).T
-    between = np.random.default_rng(0).uniform(low, high, size=(N_MADE_UP, len(low)))
-    table = doubles.convert(np.vstack([low, high, np.clip(0, low, high), between]))
-    responses = [part.made_up(n + 2) for part in rest]  # 0, 1, 0, ...
-    places = np.arange(n)
-    alike = np.where(places == n - 1, 3, 2)  # but for one
-    halves, varied = (places <= middle).astype(int), 3 + places % N_MADE_UP
+    corners = doubles.convert(np.vstack([low, high, np.clip(0, low, high)]))
+    places = np.arange(n - 1)
+    ends = np.append(places, [0, 1])  # a record moves from low to high, and so does its response
+    responses = [take_records(part.made_up(n + 1), ends) for part in rest]
+
+    def pair(rows: NDArray[np.intp], position: int) -> tuple[Dataset, Dataset]:
+        X = take_records(corners, np.append(rows, [0, 1]))
+        return neighboring_pair(Dataset(X, *responses), position)
+
+    yield pair(np.full_like(places, 2), n - 1)
     # full rows, as many as there are private ones, may not fit into a sparse container
-    trials = [(alike, middle), (halves, 0), (varied, n - 1)]
-    for rows, place in trials[: 1 if sparse.issparse(table) else 3]:
-        pair = []
-        for corner in (0, 1):  # a record moves from the lower ends to the upper, and its response
-            rows[place] = corner
-            others = [
-                take_records(part, np.where(places == place, corner, places)) for part in responses
-            ]
-            pair.append(Dataset(doubles.convert(take_records(table, rows)), *others))
-        yield pair
+    if not sparse.issparse(corners):
+        yield pair((places < n // 2).astype(np.intp), 0)

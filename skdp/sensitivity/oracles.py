@@ -13,17 +13,10 @@ import numpy as np
 from numpy.random import Generator, RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import check_ranges, shown
+from skdp.core.checks import check_ranges, floats, shown
 from skdp.core.types import Sample
 from skdp.sensitivity.adapters import describe_oracle
-from skdp.sensitivity.shipped import (
-    Box,
-    ShippedOracle,
-    as_numbers,
-    check_classes,
-    describe_y,
-    refuse,
-)
+from skdp.sensitivity.shipped import Box, ShippedOracle
 
 
 class UniformOracle(ShippedOracle):
@@ -35,22 +28,16 @@ class UniformOracle(ShippedOracle):
     Parameters
     ----------
     bounds : array-like of shape (n_features, 2), or dict of name -> (low, high)
-        The range of each feature, in its own unit. With a dict the oracle returns a pandas frame
-        with these columns.
+        The range of each feature, in its own unit. With a dict the oracle returns a pandas frame.
     classes : array-like of shape (n_classes,), default=None
         Labels, each as likely as any other. A dataset may then lack a class.
     y_bounds : (low, high), default=None
-        Range of a real response.
+        Range of a real response; not with `classes`.
 
     Attributes
     ----------
     classes_ : ndarray or None
         The sorted labels.
-
-    Raises
-    ------
-    ValueError
-        If a bound is not finite or in order, or both `classes` and `y_bounds` are given.
 
     Examples
     --------
@@ -73,16 +60,15 @@ class UniformOracle(ShippedOracle):
         classes: ArrayLike | None = None,
         y_bounds: tuple[float, float] | None = None,
     ) -> None:
-        name = type(self).__name__
+        name, said = type(self).__name__, ""
         self._box = Box.of(bounds, name)
-        if classes is not None and y_bounds is not None:
-            refuse(name, "y_bounds", "be None when 'classes' is given", shown(y_bounds))
-        self._classes = None if classes is None else check_classes(classes, name)
-        self._y_bounds = None if y_bounds is None else check_ranges("y_bounds", [y_bounds], name)
-        self.classes_ = None if self._classes is None else np.sort(self._classes)
-        low, high = (0.0, 0.0) if self._y_bounds is None else self._y_bounds[0]
-        bounds_of_y = "" if self._y_bounds is None else f"y_bounds=({low:.12g}, {high:.12g})"
-        super().__init__(str(self._box), describe_y(self.classes_, False), bounds_of_y)
+        self._y_bounds: list[float] | None = None
+        if y_bounds is not None:
+            if classes is not None:
+                self._refuse("y_bounds", "be None when 'classes' is given", shown(y_bounds))
+            self._y_bounds = check_ranges("y_bounds", [y_bounds], name)[0].tolist()
+            said = "y_bounds=({:.12g}, {:.12g})".format(*self._y_bounds)
+        super().__init__(str(self._box), self._set_classes(classes), said)
 
     def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return `n_samples` records inside the bounds."""
@@ -91,8 +77,8 @@ class UniformOracle(ShippedOracle):
         if self._classes is not None:
             return X, self._classes[rng.integers(len(self._classes), size=n_samples)]
         if self._y_bounds is not None:
-            y_low, y_high = self._y_bounds[0]
-            return X, rng.uniform(y_low, y_high, size=n_samples)
+            low, high = self._y_bounds
+            return X, rng.uniform(low, high, size=n_samples)
         return X
 
 
@@ -105,30 +91,24 @@ class GaussianOracle(ShippedOracle):
         The mean of the records; with `classes` one mean, or one for each in their order. The
         classes are equally likely, and a dataset may lack one.
     covariance : array-like of shape (n_features, n_features) or (n_features,)
-        The covariance matrix, or the variances of independent features; the same for all classes.
+        The covariance matrix, positive semidefinite, or the variances of independent features; the
+        same for all classes.
     classes : array-like of shape (n_classes,), default=None
         The labels. With a single mean they are independent of the features.
     response : bool, default=False
-        Whether the last coordinate is the response, returned as `y`: a linear model.
+        Whether the last coordinate is the response, returned as `y`: a linear model. Not with
+        `classes`.
 
     Attributes
     ----------
     classes_ : ndarray or None
         The sorted labels.
 
-    Raises
-    ------
-    ValueError
-        If shapes disagree, a value is not finite, `covariance` is not positive semidefinite, or
-        both `classes` and `response` are given.
-
     Examples
     --------
     >>> import numpy as np
     >>> from skdp import GaussianOracle
     >>> oracle = GaussianOracle([[0.2, 0.2], [0.8, 0.8]], [0.01, 0.01], classes=[-1, 1])
-    >>> oracle
-    GaussianOracle(n_features=2, n_classes=2)
     >>> X, y = oracle(4, np.random.default_rng(0))
     >>> X.shape, y.shape
     ((4, 2), (4,))
@@ -144,43 +124,44 @@ class GaussianOracle(ShippedOracle):
         classes: ArrayLike | None = None,
         response: bool = False,
     ) -> None:
-        name = type(self).__name__
-        if classes is not None and response:
-            refuse(name, "response", "be False when 'classes' is given", shown(response))
-        self._classes = None if classes is None else check_classes(classes, name)
+        said = self._set_classes(classes)
         self._mean = self._check_mean(mean)
-        if response and self._mean.shape[1] < 2:
-            refuse(name, "response", "be False for a single coordinate", shown(response))
+        if response and (classes is not None or self._mean.shape[1] < 2):
+            rule = "be False when 'classes' is given, and for a single coordinate"
+            self._refuse("response", rule, shown(response))
         self._factor = self._factorize(covariance)
         self._response = bool(response)
-        self.classes_ = None if self._classes is None else np.sort(self._classes)
-        super().__init__(
-            f"n_features={self._mean.shape[1] - self._response}",
-            describe_y(self.classes_, self._response),
-        )
+        n_features = self._mean.shape[1] - self._response
+        super().__init__(f"n_features={n_features}", said or "response" * self._response)
 
     def _check_mean(self, mean: ArrayLike) -> NDArray[np.float64]:
-        means = np.atleast_2d(as_numbers("mean", mean, "GaussianOracle"))
+        means = np.atleast_2d(self._numbers("mean", mean))
         n_means = {1} if self._classes is None else {1, len(self._classes)}
         if means.ndim != 2 or len(means) not in n_means or not np.isfinite(means).all():
             rule = "be finite: one mean, or one for each of the classes"
-            refuse("GaussianOracle", "mean", rule, f"shape {np.shape(mean)}")
+            self._refuse("mean", rule, f"shape {np.shape(mean)}")
         return means
 
     def _factorize(self, covariance: ArrayLike) -> NDArray[np.float64]:
         """Return F of shape (d, d) with F'F = covariance, also when that is singular."""
-        matrix = as_numbers("covariance", covariance, "GaussianOracle")
+        matrix = self._numbers("covariance", covariance)
         if matrix.ndim == 1:
             matrix = np.diag(matrix)
         d = self._mean.shape[1]
         rule = f"be finite, symmetric and positive semidefinite, of shape ({d}, {d}) or ({d},)"
         if matrix.shape != (d, d) or not np.isfinite(matrix).all():
-            refuse("GaussianOracle", "covariance", rule, f"shape {np.shape(covariance)}")
+            self._refuse("covariance", rule, f"shape {np.shape(covariance)}")
         variances, directions = np.linalg.eigh(matrix)
         slack = 1e-10 * np.abs(matrix).max()
         if variances[0] < -slack or np.abs(matrix - matrix.T).max() > slack:
-            refuse("GaussianOracle", "covariance", rule, "a matrix that is not")
+            self._refuse("covariance", rule, "a matrix that is not")
         return np.sqrt(variances.clip(min=0))[:, None] * directions.T
+
+    def _numbers(self, parameter: str, given: ArrayLike) -> NDArray[np.float64]:
+        numbers = floats(given)
+        if numbers is None:
+            self._refuse(parameter, "be numbers", shown(given))
+        return numbers
 
     def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return `n_samples` independent records."""
@@ -210,21 +191,12 @@ class MakeOracle(ShippedOracle):
         differ in records of the last class only. A `noise` of the generator that is 0 by default,
         as in `make_regression`, must be given, since without noise one record hardly changes a fit.
 
-    Raises
-    ------
-    TypeError
-        If the generator is not callable or does not take these parameters.
-    ValueError
-        If `kwargs` hold `n_samples`, `random_state` or ``shuffle=False``, or lack the `noise`.
-
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import make_classification
     >>> from skdp import MakeOracle
     >>> oracle = MakeOracle(make_classification, n_features=5)
-    >>> oracle
-    MakeOracle(make_classification, n_features=5)
     >>> X, y = oracle(30, np.random.default_rng(0))
     >>> X.shape, y.shape
     ((30, 5), (30,))
@@ -233,33 +205,29 @@ class MakeOracle(ShippedOracle):
     independent_records = False
 
     def __init__(self, generator: Callable, *, with_y: bool = True, **kwargs: object) -> None:
-        name = type(self).__name__
-        for parameter in ("n_samples", "random_state"):
-            if parameter in kwargs:
-                rule = "be left to the sampler, which sets it for each dataset"
-                refuse(name, parameter, rule, shown(kwargs[parameter]))
-        if not kwargs.get("shuffle", True):
-            refuse(name, "shuffle", "be True, since records must be exchangeable", "False")
         if not callable(generator):
             raise TypeError(
-                f"The 'generator' parameter of {name} must be a function, such as "
+                "The 'generator' parameter of MakeOracle must be a function, such as "
                 "make_classification, and not what it returns. Got an object of type "
                 f"{type(generator).__name__}."
             )
+        for parameter in {"n_samples", "random_state"} & kwargs.keys():
+            rule = "be left to the sampler, which sets it for each dataset"
+            self._refuse(parameter, rule, shown(kwargs[parameter]))
+        if not kwargs.get("shuffle", True):
+            self._refuse("shuffle", "be True, since records must be exchangeable", "False")
         try:
             signature = inspect.signature(generator)
             signature.bind(n_samples=1, random_state=0, **kwargs)
         except TypeError as error:
             raise TypeError(
-                f"The 'generator' parameter of {name} must be a function with the parameters "
+                "The 'generator' parameter of MakeOracle must be a function with the parameters "
                 f"'n_samples', 'random_state' and those given. It is not: {error}."
             ) from None
         noise = signature.parameters.get("noise")
         if noise is not None and noise.default in (0, None) and "noise" not in kwargs:
-            refuse(name, "noise", "be given, in the unit of the response or records", "none")
-        self._generator = generator
-        self._kwargs = kwargs
-        self._with_y = with_y
+            self._refuse("noise", "be given, in the unit of the response or records", "none")
+        self._generator, self._kwargs, self._with_y = generator, kwargs, with_y
         facts = [f"{k}={v!r}" for k, v in kwargs.items() if isinstance(v, int | float | str)]
         super().__init__(describe_oracle(generator), *facts)
 

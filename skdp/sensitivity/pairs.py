@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.streams import block_key, pair_key, pilot_key, streams
 from skdp.core.target import LabeledValueError, Target, pair_values
+from skdp.core.types import Matrix
 from skdp.sensitivity.drawing import draw, perturbed
 from skdp.sensitivity.execution import CHUNK_SIZE, run_chunk
 
@@ -56,7 +57,8 @@ NOT_FINITE = "the value is not finite"
 SHAPE_CHANGED = "the shape of the value changed"
 
 
-class Outcomes(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Outcomes:
     """The outcomes of consecutive pairs, in columns; the norm of a failed pair is infinite."""
 
     norms: NDArray[np.float64]
@@ -64,19 +66,19 @@ class Outcomes(NamedTuple):
     failures: list[str | None]
     are_rounding: NDArray[np.bool_]
 
+    def __len__(self) -> int:
+        return len(self.norms)
+
     @classmethod
-    def of_norms(
-        cls,
-        norms: NDArray[np.float64],
-        shape: tuple[int, ...],
-        are_rounding: NDArray[np.bool_],
+    def of_values(
+        cls, geometry: Geometry, values: NDArray, others: NDArray, norms: NDArray[np.float64]
     ) -> Outcomes:
-        """Collect norms of values of one shape; those that are not finite become failures."""
-        failures: list[str | None] = [None] * len(norms)
-        for pair in np.flatnonzero(~np.isfinite(norms)).tolist():
-            failures[pair] = NOT_FINITE
-        norms = np.where(np.isfinite(norms), norms, math.inf)
-        return cls(norms, [shape] * len(norms), failures, are_rounding)
+        """Judge the norms of some differences; those that are not finite become failures."""
+        finite = np.isfinite(norms)
+        failures = [None if each else NOT_FINITE for each in finite.tolist()]
+        shapes: list[tuple[int, ...] | None] = [values.shape[1:]] * len(norms)
+        rounding = are_rounding(geometry, values, others, norms)
+        return cls(np.where(finite, norms, math.inf), shapes, failures, rounding)
 
     @classmethod
     def failed(cls, cause: str, shape: tuple[int, ...] | None = None) -> Outcomes:
@@ -86,7 +88,8 @@ class Outcomes(NamedTuple):
     @classmethod
     def join(cls, chunks: Iterable[Outcomes]) -> Outcomes:
         """Concatenate chunks, at least one."""
-        norms, shapes, failures, rounding = zip(*chunks, strict=True)
+        columns = zip(*[vars(chunk).values() for chunk in chunks], strict=True)
+        norms, shapes, failures, rounding = columns
         joined = list(chain.from_iterable(shapes)), list(chain.from_iterable(failures))
         return cls(np.concatenate(norms), *joined, np.concatenate(rounding))
 
@@ -106,30 +109,21 @@ class NoValueError(Exception):
 
 @dataclass(frozen=True)
 class PairSource:
-    """Everything that determines the values of a pair, except the number of the pair.
-
-    A `schema` of None leaves the records as drawn.
-    """
+    """Everything that determines the values of a pair, except the number of the pair."""
 
     target: Target
     oracle: Oracle
     n_samples: int
     seed: int
-    schema: Schema | None = None
+    schema: Schema
 
-    def draw(self, n_records: int, rng: np.random.Generator) -> Dataset:
-        """Draw records in the form in which the target gets them."""
-        return draw(self.oracle, n_records, rng, schema=self.schema)
-
-    def values(
-        self, *key: int, shake: bool = False
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def values(self, *key: int, shake: bool = False) -> tuple[Matrix, Matrix]:
         """Evaluate the target on both datasets of a pair, or raise NoValueError if that fails.
 
         `shake` perturbs the records, which shows the rounding of a value.
         """
         rng, target_seed = streams(self.seed, key)
-        records = self.draw(self.n_samples + 1, rng)
+        records = draw(self.oracle, self.n_samples + 1, rng, schema=self.schema)
         position = int(rng.integers(self.n_samples))
         if shake:
             records = perturbed(records, rng)
@@ -146,23 +140,26 @@ class PairSource:
         return value, other
 
 
+def _one_line(error: Exception) -> str:
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
 def measure_pairs(source: PairSource, geometry: Geometry, pairs: range) -> Outcomes:
-    """Measure consecutive pairs one by one."""
-    return Outcomes.join([measure_pair(source, geometry, pair) for pair in pairs])
+    """Measure how far the two values of each pair are apart: ``inf`` where there are none."""
+    return Outcomes.join([_measure(source, geometry, pair_key(pair)) for pair in pairs])
 
 
-def measure_pair(source: PairSource, geometry: Geometry, pair: int) -> Outcomes:
-    """Measure how far the two values of a pair are apart: ``inf`` where there are none."""
+def _measure(source: PairSource, geometry: Geometry, key: tuple[int, ...]) -> Outcomes:
     try:
-        value, other = source.values(*pair_key(pair))
+        value, other = source.values(*key)
     except NoValueError as failure:
         return Outcomes.failed(str(failure))
     code = geometry.code
     if code is not None and code.n_pilot_pairs and code.size != value.size:  # one that was learned
         return Outcomes.failed(SHAPE_CHANGED, value.shape)
     norms = np.array([geometry.distance(value, other)], dtype=np.float64)
-    rounding = are_rounding(geometry, value[None], other[None], norms)
-    return Outcomes.of_norms(norms, value.shape, rounding)
+    return Outcomes.of_values(geometry, value[None], other[None], norms)
 
 
 def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
@@ -207,22 +204,20 @@ class RecordPairs:
         return Outcomes.join(self._measure(pairs))
 
     def _measure(self, pairs: range) -> Iterator[Outcomes]:
+        source, geometry = self.source, self.geometry
         for block in range(pairs.start // BLOCK_SIZE, -(-pairs.stop // BLOCK_SIZE)):
-            rng, _ = streams(self.source.seed, block_key(block))
-            records = self.source.draw(2 * BLOCK_SIZE, rng)
+            rng, _ = streams(source.seed, block_key(block))
+            records = draw(source.oracle, 2 * BLOCK_SIZE, rng, schema=source.schema)
             for row in range(0, BLOCK_SIZE, self.n_rows):
                 first = block * BLOCK_SIZE + row
                 inside = slice(max(pairs.start - first, 0), max(pairs.stop - first, 0))
                 places = np.arange(row, min(row + self.n_rows, BLOCK_SIZE))
                 if len(places[inside]):  # always the same together: rows may round by batch
                     taken = records.take(np.concatenate([places, BLOCK_SIZE + places]))
-                    values, others = np.split(self.shared + self.rows(*taken.parts), 2)
-                    yield self._outcomes(values[inside], others[inside])
-
-    def _outcomes(self, values: NDArray, others: NDArray) -> Outcomes:
-        norms = self.geometry.distances(values, others)
-        rounding = are_rounding(self.geometry, values, others, norms)
-        return Outcomes.of_norms(norms, values.shape[1:], rounding)
+                    both = np.split(self.shared + self.rows(*taken.parts), 2)
+                    values, others = (each[inside] for each in both)
+                    norms = geometry.distances(values, others)
+                    yield Outcomes.of_values(geometry, values, others, norms)
 
 
 def _typical_value(rows: Rows, records: Dataset) -> NDArray[np.float64]:
@@ -234,41 +229,19 @@ def _typical_value(rows: Rows, records: Dataset) -> NDArray[np.float64]:
     return np.where(np.isfinite(value), value, 0.0)
 
 
-def _one_line(error: Exception) -> str:
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return text if len(text) <= 200 else f"{text[:197]}..."
-
-
-def pilot_pair(source: PairSource, pair: int) -> NDArray[np.float64] | None:
-    """Return the first value of a pilot pair, raveled, and the whole difference, in two rows.
-
-    Return None where the target fails or a number is not finite. A difference that rounding
-    explains is set to zero, since a code would take the rounding of a constant for a scale.
-    """
-    try:
-        value, other = source.values(*pilot_key(pair))
-    except NoValueError:
-        return None
-    difference = np.where(within_rounding(value, other), 0.0, value - other)
-    rows = np.array([value.ravel(), difference.ravel()])
-    return rows if np.isfinite(rows).all() else None
-
-
 def gather_pilots(
     source: PairSource,
     n_pairs: int,
     run: Callable[[Callable[[range], Pilots], range, int], Generator[Pilots]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return values and differences of pilot pairs.
+) -> tuple[Matrix, Matrix]:
+    """Return values and differences of pilot pairs, which `run` evaluates in chunks.
 
-    `run` evaluates them in chunks. The first pair that has a value tells how many numbers it holds.
+    The first pair that has a value tells how many numbers it holds.
     """
-    evaluate = partial(_pilot_pairs, source)
+    evaluate = partial(pilot_pairs, source)
     probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
-    tried, first = next(
-        ((pair, probe) for pair, probe in enumerate(probes) if probe is not None),
-        (0, np.empty((2, 0))),
-    )
+    found = ((pair, probe) for pair, probe in enumerate(probes) if probe is not None)
+    tried, first = next(found, (0, np.empty((2, 0))))
     size = first.shape[1]
     if not size:
         return np.empty((0, size)), np.empty((0, size))
@@ -284,7 +257,24 @@ def gather_pilots(
     return values, differences
 
 
-def gather_shaken(source: PairSource, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def pilot_pairs(source: PairSource, pairs: range) -> Pilots:
+    """Return the first value of each pilot pair, raveled, and the whole difference, in two rows.
+
+    None stands where the target fails or a number is not finite. A difference that rounding
+    explains is set to zero, since a code would take the rounding of a constant for a scale.
+    """
+    pilots: Pilots = []
+    for pair in pairs:
+        pilots.append(None)
+        with suppress(NoValueError):
+            value, other = source.values(*pilot_key(pair))
+            difference = np.where(within_rounding(value, other), 0.0, value - other)
+            rows = np.array([value.ravel(), difference.ravel()])
+            pilots[-1] = rows if np.isfinite(rows).all() else None
+    return pilots
+
+
+def gather_shaken(source: PairSource, size: int) -> tuple[Matrix, Matrix]:
     """Return a few pilot values of `size` numbers, and those of perturbed records."""
     evaluated = run_chunk(partial(_plain_and_shaken, source), range(N_SHAKEN))
     kept = [both for both in evaluated if {value.size for value in both} == {size}]
@@ -292,7 +282,7 @@ def gather_shaken(source: PairSource, size: int) -> tuple[NDArray[np.float64], N
     return plain, shaken
 
 
-def _plain_and_shaken(source: PairSource, pairs: range) -> list[list[NDArray[np.float64]]]:
+def _plain_and_shaken(source: PairSource, pairs: range) -> list[list[Matrix]]:
     rows = []
     for pair in pairs:
         with suppress(NoValueError):
@@ -300,7 +290,3 @@ def _plain_and_shaken(source: PairSource, pairs: range) -> list[list[NDArray[np.
                 [source.values(*pilot_key(pair), shake=shake)[0] for shake in (False, True)]
             )
     return rows
-
-
-def _pilot_pairs(source: PairSource, pairs: range) -> Pilots:
-    return [pilot_pair(source, pair) for pair in pairs]

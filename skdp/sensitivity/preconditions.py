@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,34 +30,18 @@ OF_MEAN = "that the target is the mean of each column"
 
 @dataclass(frozen=True)
 class EstimatorRule:
-    """The estimators that a bound was proved for.
+    """The linear classifiers of two classes that a bound was proved for.
 
-    Parameters
-    ----------
-    kind : str
-        The class, with its module.
-    equal : tuple of (str, object)
-        Parameters that must have a value.
-    at_most : tuple of (str, float)
-        Parameters in which the bound grows, with the value that it was computed for.
-    attributes : tuple of str
-        The fitted attributes whose change is bounded.
-    n_classes : int
-        For how many classes.
-
-    Examples
-    --------
-    >>> from skdp.sensitivity.preconditions import EstimatorRule
-    >>> rule = EstimatorRule("sklearn.svm.LinearSVC", (("loss", "hinge"),), (("C", 0.1),))
-    >>> print(rule)
-    coef_ and intercept_ of LinearSVC(loss='hinge', C<=0.1), 2 classes
+    The class of scikit-learn, with its module, the parameters that must have a value, and those in
+    which the bound grows, with the value that it was computed for.
     """
 
     kind: str
     equal: tuple[tuple[str, object], ...]
     at_most: tuple[tuple[str, float], ...] = ()
-    attributes: tuple[str, ...] = ("coef_", "intercept_")
-    n_classes: int = 2
+
+    attributes: ClassVar[tuple[str, ...]] = ("coef_", "intercept_")
+    n_classes: ClassVar[int] = 2
 
     @property
     def name(self) -> str:
@@ -141,14 +126,6 @@ def clip(X: Container, ranges: Ranges) -> Container:
     """Move each record to the nearest one in the box, in the same kind of container, in doubles.
 
     A missing number becomes 0 and is clipped like any other.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.sensitivity.preconditions import clip
-    >>> clip(np.array([[2.0, np.nan], [-3.0, 20.0]]), ((0, 1), (18, 98)))
-    array([[ 1., 18.],
-           [ 0., 20.]])
     """
     low, high = np.array(ranges, dtype=np.float64).T
     if sparse.issparse(X):

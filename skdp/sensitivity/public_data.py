@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from skdp.core.checks import LONGEST, shown
 from skdp.core.dataset import n_columns, n_records
 from skdp.core.types import Container, Sample
-from skdp.sensitivity.shipped import ShippedOracle, check_table, refuse, resample
+from skdp.sensitivity.shipped import ShippedOracle, resample
 
 
 class PublicDataOracle(ShippedOracle):
     """Resample the records of a public table, with replacement.
 
-    The promise is then about pairs of datasets drawn from the empirical distribution of that
-    table. It must not be the private table, nor a view of it, which is refused, nor a copy, which
-    is not noticed.
+    The promise is then about pairs of datasets drawn from the empirical distribution of that table.
+    It must not be the private table, nor a view of it, which is refused, nor a copy, which is not
+    noticed.
 
     Parameters
     ----------
@@ -32,11 +32,6 @@ class PublicDataOracle(ShippedOracle):
     ----------
     classes_ : ndarray or None
         The sorted labels in `y`; None without `y`, or when `y` holds fractions or gaps.
-
-    Raises
-    ------
-    ValueError
-        If there are no records, `X` and `y` differ in their number, or the name is no short string.
 
     Examples
     --------
@@ -53,20 +48,18 @@ class PublicDataOracle(ShippedOracle):
     independent_records = True
 
     def __init__(self, X: Container, y: Container = None, *, name: str | None = None) -> None:
-        owner = type(self).__name__
         if name is not None and not (isinstance(name, str) and len(name) <= LONGEST):
-            refuse(owner, "name", "be a short string", shown(name))
-        self._X = check_table(X, owner)
-        self._y = None if y is None else check_table(y, owner)
+            self._refuse("name", "be a short string", shown(name))
+        self._X = self._checked_table(X)
+        self._y = None if y is None else self._checked_table(y)
+        self._n_records, width = n_records(self._X), n_columns(self._X)
+        if y is not None and n_records(self._y) != self._n_records:
+            self._refuse("y", f"hold {self._n_records} records, as X does", n_records(self._y))
         self.name = name
-        self._n_records = n_records(self._X)
-        if y is not None and n_records(self._y) != n_records(self._X):
-            refuse(owner, "y", f"hold {n_records(self._X)} records, as X does", n_records(self._y))
         self.classes_ = None if y is None else _labels_of(self._y)
-        width = n_columns(self._X)
         super().__init__(
             "" if name is None else repr(name),
-            f"n_records={n_records(self._X)}",
+            f"n_records={self._n_records}",
             "" if width is None else f"n_features={width}",
             "" if y is None else "labeled",
         )

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from numbers import Integral
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from skdp.core.checks import floats, shown
+from skdp.core.checks import check_count, floats, shown
 from skdp.core.types import Sample
-from skdp.sensitivity.shipped import Box, ShippedOracle, refuse
+from skdp.sensitivity.shipped import Box, ShippedOracle
 
 
 class RandomDensityOracle(ShippedOracle):
@@ -23,26 +22,20 @@ class RandomDensityOracle(ShippedOracle):
     first and its records second, so the promise covers pairs from a density drawn at random (a
     dataset-level oracle).
 
-    A mixture has 1 to `max_components` components, each number as likely as any other, with
-    weights uniform on the simplex. A component has independent normal coordinates, truncated to the
-    box: its mode is uniform on the box, and the logarithm of its standard deviation, in each
-    coordinate, uniform between the logarithms of `widths`.
+    A mixture has 1 to `max_components` components, each number as likely as any other, with weights
+    uniform on the simplex. A component has independent normal coordinates, truncated to the box:
+    its mode is uniform on the box, and the logarithm of its standard deviation, in each coordinate,
+    uniform between the logarithms of `widths`.
 
     Parameters
     ----------
     bounds : array-like of shape (n_features, 2), or dict of name -> (low, high)
-        The box: the range of each feature, in its own unit. With a dict the oracle returns a
-        pandas frame with these columns.
+        The range of each feature, in its own unit. With a dict the oracle returns a pandas frame.
     max_components : int, default=4
         Largest number of components, at least 1.
     widths : (float, float), default=(0.03, 0.3)
         Smallest and largest standard deviation of a component before truncation, in units of the
         side of the box; positive. No drawn density has a finer structure than the smallest.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside of its range.
 
     See Also
     --------
@@ -54,9 +47,6 @@ class RandomDensityOracle(ShippedOracle):
     >>> import numpy as np
     >>> from skdp import RandomDensityOracle
     >>> oracle = RandomDensityOracle([(0, 1), (18, 99)])
-    >>> oracle
-    RandomDensityOracle(n_features=2, bounds=[(0, 1), (18, 99)], max_components=4,
-                        widths=(0.03, 0.3))
     >>> oracle(5, np.random.default_rng(0)).shape
     (5, 2)
     """
@@ -70,19 +60,17 @@ class RandomDensityOracle(ShippedOracle):
         max_components: int = 4,
         widths: tuple[float, float] = (0.03, 0.3),
     ) -> None:
-        name = type(self).__name__
-        self._box = Box.of(bounds, name)
+        self._box = Box.of(bounds, type(self).__name__)
         low, high = self._box.bounds.T
         if not np.all(low < high):
-            refuse(name, "bounds", "give finite (low, high) with low < high", shown(bounds))
-        if not isinstance(max_components, Integral) or max_components < 1:
-            refuse(name, "max_components", "be an integer of at least 1", shown(max_components))
+            self._refuse("bounds", "give finite (low, high) with low < high", shown(bounds))
+        check_count("max_components", max_components, type(self).__name__)
         pair = floats(widths)
         if pair is None or pair.shape != (2,) or not (0 < pair[0] <= pair[1] < math.inf):
             rule = "be a pair of finite numbers (smallest, largest) with 0 < smallest <= largest"
-            refuse(name, "widths", rule, shown(widths))
-        self._max_components: int = int(max_components)
-        self._log_widths: tuple[float, float] = (math.log(pair[0]), math.log(pair[1]))
+            self._refuse("widths", rule, shown(widths))
+        self._max_components = int(max_components)
+        self._log_widths = math.log(pair[0]), math.log(pair[1])
         super().__init__(
             str(self._box),
             f"max_components={max_components}",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
@@ -13,14 +11,7 @@ from sklearn.utils import check_array
 from skdp.core.checks import floats, shown
 from skdp.core.dataset import column_names, n_columns, n_records
 from skdp.core.types import Container
-from skdp.sensitivity.shipped import (
-    ShippedOracle,
-    check_classes,
-    check_table,
-    describe_y,
-    refuse,
-    resample,
-)
+from skdp.sensitivity.shipped import ShippedOracle, resample
 
 _JITTER = 1e-6
 _MIXED = 0.1  # default share of labels that are shuffled
@@ -31,17 +22,17 @@ _LEAST_PER_CLASS = 2  # a pair may leave one out
 class RandomTaskOracle(ShippedOracle):
     """Resample public features and label each dataset by a random linear rule of its own.
 
-    For the commonest case: features like the private ones are public, their responses are not.
-    Each dataset draws a rule first and its noise second, so the promise covers pairs from a task
-    drawn at random (a dataset-level oracle).
+    For the commonest case: features like the private ones are public, their responses are not. Each
+    dataset draws a rule first and its noise second, so the promise covers pairs from a task drawn
+    at random (a dataset-level oracle).
 
-    A rule gives each feature, in units of its public standard deviation, a weight from N(0, 1);
-    its scores are brought to mean 0 and variance 1 over the dataset.
+    A rule gives each feature, in units of its public standard deviation, a weight from N(0, 1); its
+    scores are brought to mean 0 and variance 1 over the dataset.
 
     - *Real response*: ``y_mean + y_scale * (score + noise * N(0, 1))``.
-    - *Classes*: each class but the last has a rule and takes, in random order, the highest
-      scores among the records that are left. For two classes this is the sign of one score
-      against a random threshold. Then a share `noise` of the records shuffle their labels.
+    - *Classes*: each class but the last has a rule and takes, in random order, the highest scores
+      among the records that are left. For two classes this is the sign of one score against a
+      random threshold. Then a share `noise` of the records shuffle their labels.
 
     Parameters
     ----------
@@ -54,8 +45,8 @@ class RandomTaskOracle(ShippedOracle):
     noise : float or None, default=None
         With classes, the share of records that shuffle their labels, in [0, 1]; None is .1. With a
         real response, the standard deviation of the deviations from the rule, in units of
-        `y_scale`, in [0, inf); None is 1. Take less only where the features are known to explain
-        most of the response, since a record changes a regression by as much as it deviates.
+        `y_scale`; None is 1. Take less only where the features are known to explain most of the
+        response, since a record changes a regression by as much as it deviates.
     class_shares : array-like of shape (n_classes,), default=None
         Public shares of the classes, in the order of `classes`, positive and scaled to sum 1. With
         None each dataset draws its own, none more than three times another. Every class has at
@@ -71,20 +62,11 @@ class RandomTaskOracle(ShippedOracle):
     classes_ : ndarray or None
         The sorted labels.
 
-    Raises
-    ------
-    ValueError
-        If `X` is no finite table, a parameter is outside its range or belongs to the other kind of
-        response, or neither `classes` nor `y_scale` is given. When called, if `n_samples` is below
-        two per class.
-
     Examples
     --------
     >>> import numpy as np
     >>> from skdp import RandomTaskOracle
     >>> oracle = RandomTaskOracle(np.arange(20.0).reshape(10, 2), classes=["no", "yes"])
-    >>> oracle
-    RandomTaskOracle(n_records=10, n_features=2, n_classes=2, noise=0.1)
     >>> X, y = oracle(6, np.random.default_rng(0))
     >>> X.shape, sorted(set(y.tolist()))
     ((6, 2), ['no', 'yes'])
@@ -102,40 +84,46 @@ class RandomTaskOracle(ShippedOracle):
         y_mean: float = 0.0,
         y_scale: float | None = None,
     ) -> None:
-        name = type(self).__name__
-        self._X = check_table(X, name)
+        said = self._set_classes(classes) or f"y_mean={y_mean}, y_scale={y_scale}"
+        self._X = self._checked_table(X)
+        self._n_records = n_records(self._X)
         self._values = self._X if column_names(self._X) is None else _as_numbers(self._X)
         self._weight_scale = _inverse_scale(self._values)
-        self._classes = None if classes is None else check_classes(classes, name)
-        self._noise = _check_noise(noise, classes is not None)
-        self._class_shares = self._check_shares(class_shares)
-        self._y_mean, self._y_scale = _check_response(y_mean, y_scale, classes is not None)
-        self.classes_: Any = None if self._classes is None else np.sort(self._classes)
-        response = f"y_mean={y_mean:g}, y_scale={y_scale:g}" if classes is None else ""
+        labeled = classes is not None
+        most = 1 if labeled else np.finfo(float).max
+        self._noise = (_MIXED if labeled else 1.0) if noise is None else noise
+        if not 0 <= self._noise <= most:
+            rule = "be in [0, 1] with 'classes', else in [0, inf)"
+            self._refuse("noise", rule, shown(noise))
+        if labeled and (y_mean != 0 or y_scale is not None):
+            rule = "be left alone when 'classes' is given, like 'y_mean'"
+            self._refuse("y_scale", rule, f"y_mean={y_mean}, y_scale={y_scale}")
+        if not labeled and not (np.isfinite(y_mean) and y_scale and 0 < y_scale < np.inf):
+            rule = "be the plausible spread of a real response, positive and finite, and 'y_mean' "
+            self._refuse("y_scale", f"{rule}its center, unless 'classes' names labels", said)
+        self._y_mean, self._y_scale = y_mean, y_scale
+        self._class_shares = None
+        if class_shares is not None:
+            self._class_shares = self._checked_shares(class_shares)
         super().__init__(
-            f"n_records={n_records(self._X)}",
+            f"n_records={self._n_records}",
             f"n_features={n_columns(self._X)}",
-            describe_y(self.classes_, has_response=False) or response,
+            said if labeled else f"y_mean={y_mean:g}, y_scale={y_scale:g}",
             f"noise={self._noise:g}",
         )
 
-    def _check_shares(self, class_shares: ArrayLike | None) -> NDArray[np.float64] | None:
-        if class_shares is None:
-            return None
+    def _checked_shares(self, class_shares: ArrayLike) -> NDArray[np.float64]:
         shares = floats(class_shares)
         n_classes = 0 if self._classes is None else len(self._classes)
-        if (
-            shares is None
-            or shares.shape != (n_classes,)
-            or not (np.isfinite(shares).all() and np.all(shares > 0))
-        ):
+        fits = shares is not None and shares.shape == (n_classes,) and np.isfinite(shares).all()
+        if shares is None or not (fits and np.all(shares > 0)):
             rule = "hold one positive share for each of the 'classes'"
-            refuse(type(self).__name__, "class_shares", rule, shown(class_shares))
+            self._refuse("class_shares", rule, shown(class_shares))
         return shares / shares.sum()
 
     def __call__(self, n_samples: int, rng: Generator) -> tuple[Container, NDArray]:
         """Return `n_samples` public rows, and the answers of a new random rule."""
-        rows = rng.integers(n_records(self._X), size=n_samples)
+        rows = rng.integers(self._n_records, size=n_samples)
         X = resample(self._X, rows)
         values = X if self._values is self._X else self._values[rows]
         if self._classes is None:
@@ -172,7 +160,7 @@ class RandomTaskOracle(ShippedOracle):
 
     def _draw_counts(self, n_samples: int, rng: Generator) -> NDArray[np.intp]:
         """Return the number of records of each class; they sum to n_samples."""
-        n_classes = len(self.classes_)
+        n_classes = len(self._classes)
         spare = n_samples - _LEAST_PER_CLASS * n_classes
         if spare < 0:
             raise ValueError(
@@ -186,31 +174,6 @@ class RandomTaskOracle(ShippedOracle):
             shares /= shares.sum()
         bounds = np.rint(spare * np.cumsum(shares)).astype(np.intp)
         return _LEAST_PER_CLASS + np.diff(bounds, prepend=0)
-
-
-def _check_response(
-    y_mean: float, y_scale: float | None, has_classes: bool
-) -> tuple[float, float | None]:
-    """Return center and spread of a real response, which must be said, or of none."""
-    got = f"y_mean={y_mean}, y_scale={y_scale}"
-    name, parameter = "RandomTaskOracle", "y_scale"
-    if has_classes and (y_mean != 0 or y_scale is not None):
-        refuse(name, parameter, "be left alone when 'classes' is given, like 'y_mean'", got)
-    if not has_classes and y_scale is None:
-        rule = "be the plausible spread of a real response, 'y_mean' its center, unless"
-        refuse(name, parameter, f"{rule} 'classes' names labels", got)
-    if not (np.isfinite(y_mean) and (y_scale is None or 0 < y_scale < np.inf)):
-        refuse(name, parameter, "be positive and finite, and 'y_mean' finite", got)
-    return y_mean, y_scale
-
-
-def _check_noise(noise: float | None, has_classes: bool) -> float:
-    if noise is None:
-        return _MIXED if has_classes else 1.0
-    if not 0 <= noise <= (1 if has_classes else np.finfo(float).max):
-        rule = "be in [0, 1] with 'classes'" if has_classes else "be in [0, inf)"
-        refuse("RandomTaskOracle", "noise", rule, shown(noise))
-    return noise
 
 
 def _inverse_scale(X: Container) -> NDArray[np.float64]:

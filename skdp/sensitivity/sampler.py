@@ -9,8 +9,6 @@ from functools import partial
 from typing import TypeVar
 
 import joblib
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp.core.checks import check_count
@@ -22,7 +20,7 @@ from skdp.core.room import usual_errors
 from skdp.core.schema import Schema
 from skdp.core.streams import pair_key, public_key, public_seed, streams, trial_key
 from skdp.core.target import Target, as_target
-from skdp.core.types import Estimator, Seed
+from skdp.core.types import Estimator, Matrix, Seed
 from skdp.sensitivity.adapters import as_oracle, without_response
 from skdp.sensitivity.base import Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
@@ -33,7 +31,6 @@ from skdp.sensitivity.pairs import (
     MAX_PILOT_PAIRS,
     Outcomes,
     PairSource,
-    Pilots,
     RecordPairs,
     Rows,
     gather_pilots,
@@ -64,61 +61,34 @@ class SamplingPlan:
         Number of records of each dataset of a pair.
     oracle : str
         Description of the source of records.
-    n_pilot_pairs : int or None, default=None
-        Number of further pairs, from which the mechanism would learn its code. None where
-        no mechanism was named.
-
-    Attributes
-    ----------
-    n_evaluations : int
-        How often sampling would evaluate the target: twice a pair.
-    n_fits : int
-        How often :meth:`PrivateEstimator.fit` would fit its estimator: the evaluations, the public
-        fit and the private fit.
-
-    Notes
-    -----
-    Both count two calls a pair. Where two records make a pair, a calibrating pair takes no call.
-    Very many numbers have fewer pilot pairs.
+    n_pilot_pairs : int, default=0
+        Number of further pairs, from which the mechanism that was named would learn its code.
 
     Examples
     --------
     >>> from skdp import LaplaceMechanism, SensitivitySampler, UniformOracle
     >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05)
     >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(epsilon=1.0))
-    >>> plan.n_evaluations, plan.n_fits
-    (236, 238)
-    >>> sampler.plan(n_samples=300).n_evaluations  # of the calibrating pairs alone
-    398
+    >>> plan.n_pilot_pairs, plan.n_evaluations
+    (59, 236)
     """
 
     order_statistic: OrderStatistic
     n_samples: int
     oracle: str
-    n_pilot_pairs: int | None = None
+    n_pilot_pairs: int = 0
 
     @property
     def n_evaluations(self) -> int:
         """How often sampling would evaluate the target: twice a pair."""
-        return 2 * (self.order_statistic.n_pairs + (self.n_pilot_pairs or 0))
-
-    @property
-    def n_fits(self) -> int:
-        """How often PrivateEstimator would fit: evaluations, public fit and private fit."""
-        if self.n_pilot_pairs is None:
-            raise ValueError(
-                "The number of fits depends on the mechanism, which may need pilot pairs. Name it: "
-                "SensitivitySampler.plan(n_samples, mechanism)."
-            )
-        return self.n_evaluations + 2
+        return 2 * (self.order_statistic.n_pairs + self.n_pilot_pairs)
 
     def __str__(self) -> str:
         pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
-        left_out = " The pilot pairs of a mechanism that learns its code are not counted."
         return (
             f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records "
-            f"from {self.oracle}, {self.n_evaluations} evaluations of the target."
-            f"{left_out if self.n_pilot_pairs is None else ''} {self.order_statistic}"
+            f"from {self.oracle}, {self.n_evaluations} evaluations of the target. "
+            f"{self.order_statistic}"
         )
 
 
@@ -130,7 +100,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     uniformly. The target is evaluated on both, and the norm of the difference is one sampled
     sensitivity, or ``inf`` where an evaluation fails. The estimate is an order statistic of these
     norms, chosen so that a further pair exceeds it with probability at most gamma (algorithm 1 of
-    [1]_, with three rules for the order statistic).
+    [1]_).
 
     Parameters
     ----------
@@ -142,8 +112,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         `n_pairs` attains.
     n_pairs : int or None, default=None
         Number of pairs. None takes more than `gamma` needs: for the exact calibration
-        ``ceil(10 / gamma) - 1``, and ``ceil(3 / gamma) - 1`` with a public code where each pair
-        takes two fits.
+        ``ceil(10 / gamma) - 1``, with a public code of pairs of two fits ``ceil(3 / gamma) - 1``.
     calibration : {"exact", "dkw", "conditional"}, default="exact"
         Which statement gamma is part of; see :func:`skdp.sensitivity.order_statistic`.
     confidence : float in (0, 1) or None, default=None
@@ -152,17 +121,17 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         Number of parallel workers, as in scikit-learn. The norms do not depend on it. A job that
         takes less time than starting workers runs without them.
     memory : joblib.Memory, str, pathlib.Path or None, default=None
-        Where finished chunks of pairs are kept, so that an interrupted run can be resumed. Several
-        processes may share it. It holds public numbers only. A run finds its chunks by oracle,
-        target and seed: give `random_state`. Functions and classes that are not from an installed
-        package must have a key, in an attribute ``__skdp_key__``.
+        Where finished chunks of pairs are kept, public numbers all, so that an interrupted run can
+        be resumed and processes can share it. A run finds its chunks by oracle, target and seed:
+        give `random_state`, and to functions and classes that are not from an installed package a
+        key, in an attribute ``__skdp_key__``.
     verbose : int or None, default=None
         What is shown of the progress. None shows, after two seconds and in terminals and notebooks
         only, a bar with the estimate so far where tqdm is installed, or else one line. A positive
         number shows it from the start, and elsewhere as a line per chunk of pairs. 0 shows nothing.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Seed of the sampling, which is public. None draws a fresh one. The estimate records it. A
-        generator gives each fit another seed, but clones share its state and draw the same pairs.
+        Seed of the sampling, which is public and which the estimate records. A generator gives each
+        fit another seed, but clones share its state and draw the same pairs.
 
     See Also
     --------
@@ -206,37 +175,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    @property
-    def draws_from(self) -> Oracle:
-        """The oracle, ready to be drawn from."""
-        return as_oracle(self.oracle)
-
-    def for_estimator(
-        self,
-        estimator: Estimator,
-        release: object,
-        dataset: Dataset | None = None,
-        uses_response: bool = True,
-    ) -> SensitivitySampler:
-        if uses_response or (dataset is not None and dataset.y is not None):
-            return self
-        return self._with(oracle=without_response(self.draws_from))
-
-    def agree(self, schema: Schema, example: Dataset) -> tuple[SensitivitySampler, Schema]:
-        sampler = self.with_fixed_seed()
-        drawn = sampler._try(example.n_records)
-        schema = schema.agree(Schema.of(drawn))
-        schema.convert(drawn, f"The oracle {self.draws_from.description}")
-        return sampler, schema
-
-    def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
-    ) -> tuple[SensitivityEstimate, MechanismType]:
-        geometry = mechanism.geometry
-        estimate = self.sample(target, n_samples, geometry, schema)
-        estimate.check_usable()
-        return estimate, in_code_of(geometry, mechanism)
-
     def plan(self, n_samples: int, mechanism: Measures | None = None) -> SamplingPlan:
         """Say what would be run, and what it would promise, without running it.
 
@@ -245,8 +183,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         n_samples : int
             Number of records of the private dataset.
         mechanism : Mechanism or None, default=None
-            The mechanism that will add the noise. One that learns its code, as by default for an
-            estimator, needs about as many pilot pairs again. None leaves them out of the count.
+            The mechanism that will add the noise. One that learns its code needs about as many
+            pilot pairs again; None leaves them out of the count.
 
         Returns
         -------
@@ -257,21 +195,13 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         ------
         ValueError
             If no order statistic gives the promise asked for; the message says which are possible.
-        TypeError
-            If `oracle` is not an oracle, or a number of records or pairs is not an integer.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         check_resources(self.n_jobs, self.memory, self.verbose)
-        statistic = self._statistic(few=mechanism is not None and mechanism.learns_code)
-        n_pilot_pairs = None
-        if mechanism is not None:
-            n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * mechanism.learns_code
-        return SamplingPlan(
-            order_statistic=statistic,
-            n_samples=n_samples,
-            oracle=self.draws_from.description,
-            n_pilot_pairs=n_pilot_pairs,
-        )
+        learns = mechanism is not None and mechanism.learns_code
+        statistic = self._statistic(few=learns)
+        n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * learns
+        return SamplingPlan(statistic, n_samples, self.draws_from.description, n_pilot_pairs)
 
     def _statistic(self, few: bool) -> OrderStatistic:
         """Choose the order statistic, of few pairs for a code whose pairs take two calls each."""
@@ -304,7 +234,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             Number of records of the private dataset.
         geometry : Geometry or {"l1", "l2", "sup"}
             The ``mechanism.geometry`` of the mechanism that will add the noise, or a norm of the
-            values as they are.
+            values.
         schema : Schema or None, default=None
             The form of the private dataset, into which the oracle's records are brought. None takes
             the form of the oracle's records; the estimate serves data of that form only.
@@ -319,58 +249,48 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         ValueError
             As :meth:`plan`, or if the oracle returns something else than the records asked for.
         """
-        n_samples = self.plan(n_samples).n_samples
         geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
         key = key_of(target)  # before it runs: a function may keep what it finds
-        sampler = self.with_fixed_seed()
-        schema = schema or sampler._schema_of_draws(target, n_samples)
-        pairs, records, rows = sampler._prepare(target, n_samples, schema)
+        source, records, rows = self._prepare(target, n_samples, schema)
         statistic = self._statistic(few=geometry.code is not None and rows is None)
-        measure: Callable[[range], Outcomes] = partial(measure_pairs, pairs, geometry)
+        measure: Callable[[range], Outcomes] = partial(measure_pairs, source, geometry)
         chunk_size = CHUNK_SIZE
         if rows is not None:
-            measure = RecordPairs(pairs, rows, geometry, records)
+            measure = RecordPairs(source, rows, geometry, records)
             chunk_size = BLOCKS_OF_CHUNK * RecordPairs.at_once
-        parts = geometry.key, geometry.code, rows is not None
-        chunks = self._run(measure, range(statistic.n_pairs), chunk_size, pairs, *parts)
-        with closing(follow(chunks, statistic.n_pairs, statistic, verbose=self.verbose)) as chunks:
+        identity = geometry.key, geometry.code, rows is not None
+        pairs = range(statistic.n_pairs)
+        chunks = self._run(measure, pairs, chunk_size, source, identity, statistic)
+        with closing(chunks):
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = outcomes.with_one_shape()
         return SensitivityEstimate(
             norms=norms,
             order_statistic=statistic,
-            n_samples=n_samples,
+            n_samples=source.n_samples,
             geometry=geometry,
             target=target.description,
             shape=shape,
-            oracle=self.draws_from.description,
-            seed=pairs.seed,
+            oracle=source.oracle.description,
+            seed=source.seed,
             failures=failures,
             n_rounding=int(outcomes.are_rounding.sum()),
-            form=schema.key,
+            form=source.schema.key,
             key=key,
         )
 
     def pilots(
-        self,
-        target: Callable,
-        n_samples: int,
-        schema: Schema | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, target: Callable, n_samples: int, schema: Schema | None = None
+    ) -> tuple[Matrix, Matrix]:
         """Evaluate pilot pairs, from which a public code may be learned.
 
         They are drawn like the pairs of `sample` but are not among them, so the promise does not
-        depend on what is learned. There are as many as pairs that calibrate a code, at most 1000,
-        and at most 2^25 differences in all.
+        depend on what is learned. There are at most 1000, and at most 2^25 differences in all.
 
         Parameters
         ----------
-        target : Target or callable
-            What is to be released.
-        n_samples : int
-            Number of records of the private dataset.
-        schema : Schema or None, default=None
+        target, n_samples, schema : Target or callable, int, Schema or None
             As for `sample`.
 
         Returns
@@ -379,67 +299,41 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             The first value of each pair, raveled, and its difference from the second. Pairs that
             fail are left out.
         """
-        n_samples = self.plan(n_samples).n_samples
-        target = as_target(target)
-        sampler = self.with_fixed_seed()
-        schema = schema or sampler._schema_of_draws(target, n_samples)
-        pairs, _, rows = sampler._prepare(target, n_samples, schema)
-        statistic = self._statistic(few=rows is None)
-        n_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS)
-
-        def run_pilots(
-            evaluate: Callable[[range], Pilots], numbers: range, chunk_size: int
-        ) -> Generator[Pilots]:
-            chunks = self._run(evaluate, numbers, chunk_size, pairs, "pilots")
-            return follow(chunks, len(numbers), statistic, verbose=self.verbose, are_pilots=True)
-
-        return gather_pilots(pairs, n_pairs, run_pilots)
+        source, _, rows = self._prepare(as_target(target), n_samples, schema)
+        n_pairs = min(self._statistic(few=rows is None).n_pairs, MAX_PILOT_PAIRS)
+        run = partial(self._run, source=source, identity=("pilots",))
+        return gather_pilots(source, n_pairs, run)
 
     def shaken_pilots(
         self, target: Target, n_samples: int, schema: Schema, size: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Matrix, Matrix]:
         """Evaluate a few pilots, and the same with records that differ in their last bits.
 
         Parameters
         ----------
-        target, n_samples, schema : Target, int, Schema
-            As for `sample`.
-        size : int
-            Number of entries of a value.
+        target, n_samples, schema, size : Target, int, Schema, int
+            As for `sample`, and the number of entries of a value.
 
         Returns
         -------
         values, shaken : ndarray of shape (n_evaluated, d)
-            The first values of pilot pairs, raveled, and those of the perturbed records. Pairs that
-            fail are left out.
+            The first values of pilot pairs, raveled, and those of the perturbed records.
         """
-        pairs, _, _ = self.with_fixed_seed()._prepare(target, n_samples, schema)
-        return gather_shaken(pairs, size)
+        return gather_shaken(self._prepare(target, n_samples, schema)[0], size)
 
     def _prepare(
-        self, target: Target, n_samples: int, schema: Schema
+        self, target: Target, n_samples: int, schema: Schema | None
     ) -> tuple[PairSource, Dataset, Rows | None]:
-        """Check the oracle before the first fit; return pairs, records, and a closed form."""
+        """Check the oracle before the first fit; return a source, records, and a closed form."""
+        n_samples = self.plan(n_samples).n_samples
         oracle, seed = self.draws_from, self._entropy()
+        if schema is None:
+            schema = Schema.of(_tried(oracle, n_samples, seed), target.allow_nan)
         rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         target.check_oracle(*records.parts)
-        source = PairSource(target, oracle, n_samples, seed, schema)
-        independent = has_independent_records(oracle)
-        return source, records, target.closed_form(*records.parts) if independent else None
-
-    def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
-        return Schema.of(self._try(n_samples), target.allow_nan)
-
-    def _try(self, n_samples: int) -> Dataset:
-        """Draw records of the oracle, and refuse an oracle that does not draw at random."""
-        oracle, seed = self.draws_from, self._entropy()
-
-        def attempt(number: int) -> Dataset:
-            rng, _ = streams(seed, trial_key(number))
-            return draw(oracle, n_samples + 1, rng)
-
-        return try_oracle(oracle, attempt)
+        rows = target.closed_form(*records.parts) if has_independent_records(oracle) else None
+        return PairSource(target, oracle, n_samples, seed, schema), records, rows
 
     def _run(
         self,
@@ -447,35 +341,50 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         pairs: range,
         chunk_size: int,
         source: PairSource,
-        *parts: object,
+        identity: tuple[object, ...],
+        statistic: OrderStatistic | None = None,
     ) -> Generator[T, None, None]:
-        """Evaluate pairs chunk by chunk; `source` and `parts` identify the run in the cache."""
+        """Evaluate pairs chunk by chunk; `source` and `identity` name the run in the cache."""
         one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
         if chunk_size == CHUNK_SIZE and not (one_by_one and self.verbose):  # a line for each
             chunk_size = min(chunk_size, 1 + len(pairs) // LEAST_CHUNKS)
         key = ""
         if self.memory is not None:
-            form = None if source.schema is None else source.schema.key
-            key = key_of((vars(source) | {"schema": form}, parts, chunk_size))
+            form = {"schema": source.schema.key}
+            key = key_of((vars(source) | form, identity, chunk_size))
             if obstacle_of(key):
                 raise TypeError(
                     "With the 'memory' parameter of SensitivitySampler, oracle and target must "
                     f"have a key, and {obstacle_of(key)}. {REMEDY}"
                 )
-        return run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
+        chunks = run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
+        return follow(chunks, len(pairs), self.verbose, statistic)
 
-    def with_fixed_seed(self) -> SensitivitySampler:
-        """Return the same sampler with its seed drawn.
+    @property
+    def draws_from(self) -> Oracle:
+        """The oracle, ready to be drawn from."""
+        return as_oracle(self.oracle)
 
-        Returns
-        -------
-        SensitivitySampler
-            Its `random_state` is an integer.
-        """
-        return self._with(random_state=self._entropy())
+    def for_estimator(
+        self, estimator: Estimator, release: object, dataset: Dataset, uses_response: bool
+    ) -> SensitivitySampler:
+        if uses_response or dataset.y is not None:
+            return self
+        return self._with(oracle=without_response(self.draws_from))
 
-    def _with(self, **parameters: object) -> SensitivitySampler:
-        return type(self)(**self.get_params(deep=False) | parameters)
+    def agree(self, schema: Schema, example: Dataset) -> tuple[SensitivitySampler, Schema]:
+        sampler, oracle = self._with(random_state=self._entropy()), self.draws_from
+        drawn = _tried(oracle, example.n_records, sampler._entropy())
+        schema = schema.agree(Schema.of(drawn))
+        schema.convert(drawn, f"The oracle {oracle.description}")
+        return sampler, schema
+
+    def settle(
+        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+    ) -> tuple[SensitivityEstimate, MechanismType]:
+        estimate = self.sample(target, n_samples, mechanism.geometry, schema)
+        estimate.check_usable()
+        return estimate, in_code_of(estimate.geometry, mechanism)
 
     def public_dataset(
         self,
@@ -489,5 +398,18 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         rng, _ = streams(self._entropy(), public_key(attempt))
         return draw(self.draws_from, n_samples, rng, schema=schema, full=True, allow_nan=allow_nan)
 
+    def _with(self, **parameters: object) -> SensitivitySampler:
+        return type(self)(**self.get_params(deep=False) | parameters)
+
     def _entropy(self) -> int:
         return public_seed(self.random_state, "random_state", "SensitivitySampler")
+
+
+def _tried(oracle: Oracle, n_samples: int, seed: int) -> Dataset:
+    """Draw records of an oracle, and refuse one that does not draw at random."""
+
+    def attempt(number: int) -> Dataset:
+        rng, _ = streams(seed, trial_key(number))
+        return draw(oracle, n_samples + 1, rng)
+
+    return try_oracle(oracle, attempt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,39 +24,38 @@ class ShippedOracle(Oracle):
 
     description: str = default(attrgetter("_description"))
 
+    _classes: Any = None
+
     def __init__(self, *facts: str) -> None:
         self._description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
 
     def __repr__(self) -> str:
         return self.description
 
+    def _refuse(self, parameter: str, rule: str, got: object) -> NoReturn:
+        """Raise the error of a parameter that the oracle cannot use."""
+        name = type(self).__name__
+        raise ValueError(f"The {parameter!r} parameter of {name} must {rule}. Got {got}.")
 
-def refuse(oracle: str, parameter: str, rule: str, got: object) -> NoReturn:
-    """Raise the error of a parameter that an oracle cannot use."""
-    raise ValueError(f"The {parameter!r} parameter of {oracle} must {rule}. Got {got}.")
+    def _set_classes(self, classes: ArrayLike | None) -> str:
+        """Keep the labels, refuse fewer than two, and return how many there are, in words."""
+        if classes is None:
+            return ""
+        labels = np.asarray(classes)
+        if labels.ndim != 1 or len(labels) < 2 or len(np.unique(labels)) != len(labels):
+            self._refuse("classes", "hold two or more different labels", shown(classes))
+        self._classes, self.classes_ = labels, np.sort(labels)
+        return f"n_classes={len(labels)}"
 
-
-def check_classes(classes: ArrayLike, oracle: str) -> NDArray:
-    """Return an array of the labels, or refuse fewer than two."""
-    labels = np.asarray(classes)
-    if labels.ndim != 1 or len(labels) < 2 or len(np.unique(labels)) != len(labels):
-        refuse(oracle, "classes", "hold two or more different labels", shown(classes))
-    return labels
-
-
-def describe_y(classes: NDArray | None, has_response: bool) -> str:
-    """Say what the response is; empty where there is none."""
-    if classes is not None:
-        return f"n_classes={len(classes)}"
-    return "response" if has_response else ""
-
-
-def as_numbers(parameter: str, given: object, oracle: str) -> NDArray[np.float64]:
-    """Return an array of numbers, or refuse what holds none."""
-    numbers = floats(given)
-    if numbers is None:
-        refuse(oracle, parameter, "be numbers", shown(given))
-    return numbers
+    def _checked_table(self, X: Container) -> Container:
+        """Return a public table with rows that can be picked; only lists are copied."""
+        if isinstance(X, list | tuple):
+            X = as_labels(X)
+        elif sparse.issparse(X):
+            X = X.tocsr()
+        if n_records(X) < 1:
+            self._refuse("X", "hold at least one record", "none")
+        return dense(X)
 
 
 class Box(NamedTuple):
@@ -97,17 +96,6 @@ class Box(NamedTuple):
         import pandas as pd
 
         return pd.DataFrame(records, columns=self.names, copy=False)
-
-
-def check_table(X: Container, oracle: str) -> Container:
-    """Return a public table with rows that can be picked; only lists are copied."""
-    if isinstance(X, list | tuple):
-        X = as_labels(X)
-    elif sparse.issparse(X):
-        X = X.tocsr()
-    if n_records(X) < 1:
-        refuse(oracle, "X", "hold at least one record", "none")
-    return dense(X)
 
 
 def resample(container: Container, indices: NDArray) -> Container:

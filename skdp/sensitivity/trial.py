@@ -17,9 +17,8 @@ from scipy import sparse
 
 from skdp.core.checks import warn
 from skdp.core.dataset import Dataset, belongs_to
-from skdp.core.dtypes import objects
 from skdp.core.oracle import Oracle
-from skdp.core.plain import as_array, columns_of, is_table
+from skdp.core.plain import as_array, as_array_of, columns_of
 from skdp.core.types import Container
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.sensitivity.adapters import OracleAdapter
@@ -141,27 +140,19 @@ def _overlap(array: NDArray, other: NDArray) -> bool:
 
 
 def _are_equal(dataset: Dataset, other: Dataset, tolerance: float = 0.0) -> bool:
-    parts, others = dataset.parts, other.parts
-    alike = (_are_alike(*each, tolerance) for each in zip(parts, others, strict=False))
-    return len(parts) == len(others) and all(alike)
-
-
-def _are_alike(container: Container, other: Container, tolerance: float) -> bool:
-    if type(container) is not type(other):
-        return False
-    if sparse.issparse(container):
-        return container.shape == other.shape and abs(container - other).sum() == 0
-    first, second = (columns_of(x) if is_table(x) else [x] for x in (container, other))
-    return len(first) == len(second) and all(
-        _match(_entries(a), _entries(b), tolerance) for a, b in zip(first, second, strict=True)
-    )
+    """Return whether records are the same; of numbers `tolerance` is a relative difference."""
+    pairs = list(zip(dataset.parts, other.parts, strict=False))
+    alike = len(dataset.parts) == len(other.parts) and all(type(a) is type(b) for a, b in pairs)
+    return alike and all(_match(_entries(a), _entries(b), tolerance) for a, b in pairs)
 
 
 def _entries(container: Container) -> NDArray:
-    """Return the entries, with None for missing ones, which pandas compares with nothing."""
-    entries = as_array(container)
-    is_series = entries.dtype.kind == "O" and belongs_to(container, "pandas")
-    return objects(container) if is_series else entries
+    """Return the entries, None for those that are missing; of a sparse container its arrays."""
+    if sparse.issparse(container):
+        rows = container.tocsr()
+        return np.concatenate([rows.indptr, rows.indices, rows.data])
+    is_frame = belongs_to(container, "pandas", "polars")
+    return as_array_of(container) if is_frame else as_array(container)
 
 
 def _match(array: NDArray, other: NDArray, tolerance: float) -> bool:

@@ -280,7 +280,7 @@ def test_an_estimate_serves_records_of_its_own_form_only(made):
         if made == used:
             assert reused.fit(FORMS[used], y).sensitivity_ == estimate
             continue
-        with pytest.raises(ValueError, match=r"made for records of another form|another target"):
+        with pytest.raises(ValueError, match=r"another form of records|another target"):
             reused.fit(FORMS[used], y)
         assert not hasattr(reused, "estimator_")
 
@@ -289,7 +289,7 @@ def test_an_estimate_without_a_form_serves_nothing():
     estimate = sampler(UniformOracle([(0, 1)] * 2)).sample(mean, 60, LaplaceMechanism(1.0).geometry)
     values = estimate.to_dict()
     del values["form"]
-    with pytest.raises(ValueError, match=r"another form: unknown. This release has X numpy"):
+    with pytest.raises(ValueError, match=r"form of records: unknown. This release has X numpy"):
         released(mean, X, None, sensitivity=SensitivityEstimate.from_dict(values))
 
 
@@ -297,7 +297,7 @@ def test_an_estimate_made_without_data_has_the_form_of_the_oracle():
     estimate = sampler(UniformOracle([(0, 1)] * 2)).sample(mean, 60, LaplaceMechanism(1.0).geometry)
     options = {"mechanism": LaplaceMechanism(1.0, code=None), "sensitivity": estimate}
     assert released(mean, X, None, **options).value.shape == (2,)
-    with pytest.raises(ValueError, match="made for records of another form"):
+    with pytest.raises(ValueError, match="another form of records"):
         released(mean, X.astype(np.float32), None, **options)
 
 

@@ -9,18 +9,14 @@ from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
-from sklearn.base import clone
 
-from skdp.core.geometry import Geometry
 from skdp.mechanisms.discrete import MAX_SCALE
 from skdp.mechanisms.gaussian import (
-    GaussianMechanism,
     gaussian_delta,
     gaussian_scale,
     gaussian_sigma,
     lattice_delta,
 )
-from skdp.mechanisms.noise import byte_source
 
 GRID = list(itertools.product([0.01, 0.1, 0.5, 1, 3, 10, 30, 100], [1e-10, 1e-5, 0.01, 0.3, 0.9]))
 
@@ -122,36 +118,6 @@ def test_the_charge_for_discreteness_is_needed():
     assert worst > 1.01
 
 
-@pytest.mark.parametrize("epsilon", [0.2, 4.0])
-def test_noise_against_the_continuous_law(epsilon):
-    """Kolmogorov-Smirnov, false-positive rate 1e-6 each. The critical distance is .0085; noise
-    of half or twice the size is at a distance of .16."""
-    value = np.linspace(-3, 3, 100_000)
-    released = GaussianMechanism(epsilon, 1e-6).release(value, 2.0, byte_source(5))
-    law = stats.norm(scale=2.0 * gaussian_sigma(epsilon, 1e-6)).cdf
-    assert stats.kstest(released - value, law).pvalue > 1e-6
-    for wrong in (0.5, 2.0):
-        assert stats.kstest((released - value) * wrong, law).pvalue < 1e-6
-
-
-@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (0,)])
-def test_shape_and_lattice(shape):
-    released = GaussianMechanism(1.0, 1e-5).release(np.full(shape, 0.1), 0.5, byte_source(0))
-    assert released.shape == shape
-    assert released.dtype == np.float64
-    if released.size:
-        step = 2.0 ** gaussian_scale(0.5, released.size, 1.0, 1e-5)[0].exponent
-        assert np.all(np.mod(released, step) == 0)
-        assert np.all(released != 0.1)
-
-
-def test_infinite_epsilon_returns_an_equal_copy():
-    value = np.array([[0.1, 1e300], [-0.3, 0.0]])
-    released = GaussianMechanism(math.inf, 1e-5).release(value, 1.0)
-    np.testing.assert_array_equal(released, value)
-    assert not np.shares_memory(released, value)
-
-
 def test_extreme_but_finite_epsilon():
     lattice, sigma = gaussian_scale(1.0, 3, 1e300, 1e-5)
     assert sigma == 1
@@ -166,55 +132,3 @@ def test_noise_beyond_64_bits_is_refused():
     assert sigma <= MAX_SCALE
     ratio = sigma * 2.0**lattice.exponent / gaussian_sigma(1e-10, 1e-11)
     assert 1 <= ratio < 2
-
-
-@pytest.mark.loop(
-    ("parameters", "message"),
-    [
-        ({"epsilon": 0}, "'epsilon' parameter of GaussianMechanism must be a number above 0"),
-        ({"epsilon": "1"}, "'epsilon' parameter of GaussianMechanism must be a number above 0"),
-        ({"epsilon": math.nan}, "'epsilon' parameter of GaussianMechanism must be"),
-        (
-            {"delta": 0.0},
-            r"'delta' parameter .* must be a number in \[1e-300, 1\)",
-        ),
-        ({"delta": 1.0}, "'delta' parameter of GaussianMechanism must be"),
-        ({"delta": True}, "'delta' parameter of GaussianMechanism must be"),
-        ({"delta": math.nan}, "'delta' parameter of GaussianMechanism must be"),
-        ({"shift": 1.5}, r"'shift' parameter of GaussianMechanism must be a number in \[0, 1\]"),
-        ({"code": np.eye(2)}, "'code' parameter of GaussianMechanism must be None, 'auto'"),
-    ],
-)
-def test_parameters_outside_their_range_are_refused_in_use(parameters, message):
-    mechanism = GaussianMechanism(1.0, 1e-5).set_params(**parameters)
-    with pytest.raises(ValueError, match=message):
-        mechanism.release([1.0], 1.0)
-    with pytest.raises(ValueError, match=message):
-        mechanism.guarantee()
-
-
-@pytest.mark.parametrize(
-    ("value", "sensitivity", "message"),
-    [
-        ([1.0], 0.0, "never changes the target"),
-        ([1.0], math.inf, "sampling failed"),
-        ([7.25, math.nan], 1.0, "must be finite"),
-    ],
-)
-def test_refusals_do_not_show_the_value(value, sensitivity, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        GaussianMechanism(1.0, 1e-5).release(value, sensitivity)
-    assert "7.25" not in str(caught.value)
-
-
-def test_guarantee_and_parameters():
-    mechanism = clone(GaussianMechanism(epsilon=0.5, delta=1e-6))
-    guarantee = mechanism.guarantee(gamma=0.05)
-    assert (guarantee.epsilon, guarantee.delta, guarantee.gamma) == (0.5, 1e-6, 0.05)
-    assert mechanism.get_params() == {
-        "epsilon": 0.5,
-        "delta": 1e-6,
-        "code": "auto",
-        "shift": 0.2,
-    }
-    assert mechanism.geometry == Geometry(2)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
@@ -15,8 +14,6 @@ from skdp import (
     KnownSensitivity,
 )
 from skdp.bounds import mean_bound, svm_bound
-
-HINGE = LinearSVC(loss="hinge")
 
 
 def test_a_mean_of_columns_of_other_units_is_pointed_out():
@@ -44,14 +41,6 @@ def test_mean_is_attained_and_rounds_up(n_samples, box):
     square = sum((Fraction(high) - Fraction(low)) ** 2 for low, high in box) / n_samples**2
     assert square <= l2**2
     assert float(l2) <= (float(square) ** 0.5 + rounding) * (1 + 1e-13)
-
-
-def test_mean_of_the_unit_cube():
-    bound = mean_bound(500, 4, ranges=(0, 1))
-    assert bound.for_geometry("l1", 500) == pytest.approx(4 / 500, rel=1e-9)
-    assert bound.for_geometry("l2", 500) == pytest.approx(2 / 500, rel=1e-9)
-    corner, opposite = np.zeros(4), np.ones(4)
-    assert np.abs(corner - opposite).sum() / 500 <= mean_bound(500, 4, ranges=(0, 1)).value
 
 
 def change_of_svm(X, y, X_new, y_new, C):
@@ -90,12 +79,35 @@ def test_free_intercept_bound_survives_a_search():
     assert jumps >= 2
 
 
-def test_the_two_is_attained():
-    """With all records at one place the intercept is the majority label."""
-    X = np.full((3, 2), 0.5)
+def linear(**parameters):
+    return SVC(kernel="linear", **{"tol": 0} | parameters)
+
+
+def hinge(**parameters):
+    return LinearSVC(loss="hinge", **parameters)
+
+
+@pytest.mark.loop(
+    ("machine", "solver_error", "l1", "l2"),
+    [
+        (linear(C=1e-3), None, 2.018, math.hypot(0.002 * math.sqrt(3), 2.012)),
+        (linear(C=0.1), None, 2 + 6 * 0.1 * 3, math.hypot(0.2 * math.sqrt(3), 3.2)),
+        (hinge(C=0.5), 0, 4, 2),
+        (hinge(C=0.5, intercept_scaling=2), 0.1, 7.2, 2 * math.sqrt(7) + 0.2),
+        (hinge(C=0.1, fit_intercept=False), 0, 0.6, 0.2 * math.sqrt(3)),
+    ],
+)
+def test_bounds_of_machines_are_those_of_the_formulas(machine, solver_error, l1, l2):
+    bound = svm_bound(machine, 50, 3, solver_error=solver_error)
+    assert bound.for_geometry("l1", 50) == pytest.approx(l1)
+    assert bound.for_geometry("l2", 50) == pytest.approx(l2)
+    X = np.full((3, 3), 0.5)  # where all records are at one place the 2 is attained
     of_w, of_b = change_of_svm(X, [1, 1, -1], X, [1, -1, -1], C=1e-3)
     assert (of_w, of_b) == pytest.approx((0, 2), abs=1e-6)
-    assert svm_bound(SVC(kernel="linear", C=1e-3, tol=0), 3, 2).value == pytest.approx(2.012)
+
+
+class Tuned(SVC):
+    pass
 
 
 @pytest.mark.slow
@@ -127,49 +139,6 @@ def test_solver_tolerance_is_paid_for():
     bounds = [svm_bound(SVC(kernel="linear", C=C, tol=tol), n, d).value for tol in (0.1, 0)]
     granted = (bounds[0] - bounds[1]) / 2
     assert 1e-3 < error.item() < granted
-
-
-def test_linear_svc():
-    machine = LinearSVC(loss="hinge", C=0.5)
-    assert svm_bound(machine, 10, 3, solver_error=0).value == pytest.approx(4)
-    scaled = svm_bound(machine.set_params(intercept_scaling=2), 10, 3, solver_error=0.1)
-    assert scaled.value == pytest.approx(7.2)
-    assert scaled.for_geometry("l2", 10) == pytest.approx(2 * math.sqrt(7) + 0.2)
-
-
-def test_estimator_parameters_decide():
-    free = SVC(kernel="linear", C=0.1, tol=0)
-    assert svm_bound(free, 50, 3).value == pytest.approx(2 + 6 * 0.1 * 3)
-    assert svm_bound(free, 50, 3).value < svm_bound(free.set_params(tol=1e-4), 50, 3).value
-    penalized = LinearSVC(loss="hinge", C=0.1, fit_intercept=False)
-    assert svm_bound(penalized, 50, 3, solver_error=0).value == pytest.approx(0.6)
-
-
-@pytest.mark.loop(
-    ("estimator", "message"),
-    [
-        (SVC(), r"SVC\(kernel='linear'\). Got 'rbf'"),
-        (SVC(kernel="linear", class_weight="balanced"), "class_weight=None"),
-        (SVC(kernel="linear", max_iter=5), "max_iter=-1"),
-        (LinearSVC(), r"LinearSVC\(loss='hinge'\)"),
-        (LinearSVC(loss="hinge", penalty="l1"), "penalty='l2'"),
-        (LinearSVC(loss="hinge", class_weight={0: 2}), "class_weight=None"),
-    ],
-)
-def test_other_machines_are_refused(estimator, message):
-    with pytest.raises(ValueError, match=message):
-        svm_bound(estimator, 50, 3, solver_error=0)
-
-
-def test_other_estimators_are_refused():
-    class Tuned(SVC):
-        pass
-
-    for estimator in (LogisticRegression(), Tuned(kernel="linear")):
-        with pytest.raises(TypeError, match="knows SVC and LinearSVC"):
-            svm_bound(estimator, 50, 3)
-    with pytest.raises(ValueError, match="'solver_error'"):
-        svm_bound(LinearSVC(loss="hinge"), 50, 3)
 
 
 def test_norms_and_number_of_records():
@@ -204,11 +173,28 @@ def test_norms_and_number_of_records():
         (lambda: svm_bound(SVC(kernel="linear"), 9, 0), "'n_features'"),
         (lambda: svm_bound(SVC(kernel="linear", C=0), 9, 2), r"'C' .* in \(0, inf\)"),
         (lambda: svm_bound(SVC(kernel="linear", tol=-1), 9, 2), "'tol'"),
-        (lambda: svm_bound(HINGE, 9, 2, solver_error=-1), "'solver_error'"),
-        (lambda: svm_bound(HINGE, 9, 2), "'solver_error'"),
+        (lambda: svm_bound(hinge(), 9, 2, solver_error=-1), "'solver_error'"),
+        (lambda: svm_bound(hinge(), 9, 2), "'solver_error'"),
         (
-            lambda: svm_bound(clone(HINGE).set_params(intercept_scaling=-1), 9, 2, solver_error=0),
+            lambda: svm_bound(hinge(intercept_scaling=-1), 9, 2, solver_error=0),
             "'intercept_scaling'",
+        ),
+        *(
+            (lambda machine=machine: svm_bound(machine, 50, 3, solver_error=0), message)
+            for machine, message in (
+                (LogisticRegression(), "knows SVC and LinearSVC"),
+                (Tuned(kernel="linear"), "knows SVC and LinearSVC"),
+                (SVC(), r"SVC\(kernel='linear'\). Got 'rbf'"),
+                (linear(class_weight="balanced"), "class_weight=None"),
+                (linear(max_iter=5), "max_iter=-1"),
+                (LinearSVC(), r"LinearSVC\(loss='hinge'\)"),
+                (hinge(penalty="l1"), "penalty='l2'"),
+                (hinge(class_weight={0: 2}), "class_weight=None"),
+            )
+        ),
+        *(
+            (lambda ranges=ranges: KnownSensitivity(1.0, "l1", 5, ranges=ranges), "'ranges'")
+            for ranges in ((0, 1), [(1, 0)], [(0, np.inf)], [(np.nan, 1)], [(0, 1, 2)])
         ),
     ],
 )

@@ -98,18 +98,8 @@ def test_adapters_are_described_by_name(name):
     assert repr(oracle) == f"as_oracle({name})"
     assert has_independent_records(oracle) == (name not in ("Seeded", "Drawable"))
     assert oracle.classes_ is None
-
-
-def test_a_single_record_of_many_columns_stays_a_row():
-    X = as_oracle(stats.multivariate_normal([0, 1, 2]))(1, np.random.default_rng(0))
-    assert X.shape == (1, 3)
-
-
-def test_a_univariate_distribution_has_its_law():
-    # Kolmogorov-Smirnov at level 1e-6 against the right law; a shift of 0.1 is caught
-    X = as_oracle(stats.expon())(20_000, np.random.default_rng(11))[:, 0]
-    assert stats.kstest(X, stats.expon.cdf).pvalue > 1e-6
-    assert stats.kstest(X + 0.1, stats.expon.cdf).pvalue < 1e-6
+    assert oracle(1, np.random.default_rng(0)).shape == (1, ADAPTED[name][1])
+    assert as_oracle(oracle) is oracle
 
 
 def last_in_first_cluster(sample, n_draws=300):
@@ -129,12 +119,6 @@ def test_the_order_of_mixture_records_means_nothing(cls):
     assert stats.binomtest(count, 300, share).pvalue > 1e-6
     count = last_in_first_cluster(lambda n, rng: source.sample(n)[0])
     assert stats.binomtest(count, 300, share).pvalue < 1e-6
-
-
-@pytest.mark.parametrize("oracle", [records, Simulator(), lambda n, rng: rng.normal(size=n), max])
-def test_callables_pass_through(oracle):
-    assert as_oracle(oracle).source is oracle
-    assert as_oracle(as_oracle(oracle)).source is oracle
 
 
 def test_describe_oracle():
@@ -162,26 +146,13 @@ def test_describe_oracle():
         (lambda n: n, r"callable as oracle\(n_samples, rng\). Its signature is \(n\)"),
         (lambda n, rng, more: n, "Its signature is"),
         (Unseedable(), "The draws of Unseedable cannot be reproduced"),
+        (GaussianMixture(), "is not fitted. Fit it on public records first"),
+        (KernelDensity(), "is not fitted. Fit it on public records first"),
     ],
 )
 def test_as_oracle_refuses(thing, message):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises((TypeError, NotFittedError), match=message):
         as_oracle(thing)
-
-
-@pytest.mark.parametrize("estimator", [GaussianMixture(), KernelDensity()])
-def test_as_oracle_refuses_an_unfitted_estimator(estimator):
-    with pytest.raises(NotFittedError, match=r"is not fitted. Fit it on public records first"):
-        as_oracle(estimator)
-
-
-def test_draw_returns_a_dataset():
-    dataset = draw(as_oracle(records), 4, np.random.default_rng(0), full=True)
-    assert dataset.X.shape == (4, 2)
-    assert dataset.y is dataset.sample_weight is None
-    labeled = as_oracle(lambda n, rng: (np.zeros((n, 1)), [0] * n))
-    dataset = draw(labeled, 4, np.random.default_rng(0))
-    assert len(dataset.X) == len(dataset.y) == 4
 
 
 def test_draw_notes_which_oracle_failed():
@@ -193,34 +164,18 @@ def test_draw_notes_which_oracle_failed():
     assert "broken when asked for n_samples=4" in caught.value.__notes__[0]
 
 
-def test_draw_checks_counts_always_and_values_when_full():
-    def spoiled(n_samples, rng):
-        return np.full((n_samples, 1), np.nan)
-
-    rng = np.random.default_rng(0)
-    draw(as_oracle(spoiled), 3, rng)
-    with pytest.raises(ValueError, match="missing or infinite"):
-        draw(as_oracle(spoiled), 3, rng, full=True)
-    with pytest.raises(ValueError, match=r"returned 5 records. It must return n_samples=11"):
-        draw(as_oracle(lambda n, rng: np.zeros((5, 1))), 11, rng)
-    with pytest.raises(TypeError, match=r"What the oracle .* returns must be X or a tuple"):
-        draw(as_oracle(lambda n, rng: None), 11, rng)
-    with pytest.raises(TypeError, match="Got float"):
-        draw(as_oracle(lambda n, rng: 1.0), 11, rng)
-
-
 FRAME = pd.DataFrame({"age": [1.0, 2.0], "sex": ["f", "m"]})
 X2 = np.zeros((2, 2))
 
 
-def drawn(dataset, reference=None):
+def drawn(dataset, reference=None, full=True):
     """Draw a given dataset as records of the form of another."""
     schema = None if reference is None else Schema.of(Dataset(*reference))
 
     def f(n_samples, rng):
         return dataset
 
-    return draw(as_oracle(f), 2, np.random.default_rng(0), schema=schema, full=True)
+    return draw(as_oracle(f), 2, np.random.default_rng(0), schema=schema, full=full)
 
 
 @pytest.mark.loop(
@@ -235,6 +190,7 @@ def drawn(dataset, reference=None):
     ],
 )
 def test_draw_brings_records_into_the_form_of_others(dataset, reference):
+    assert np.isnan(drawn(np.full((2, 1), np.nan), full=False).X).all()  # counts alone are checked
     assert Schema.of(drawn(dataset, reference)) == Schema.of(Dataset(*reference))
 
 
@@ -262,15 +218,10 @@ def test_draw_brings_records_into_the_form_of_others(dataset, reference):
         ),
         ((X2, [0.0, np.nan]), None, "returned y with a number"),
         ((X2, ["a", "b"]), (X2, [0, 1]), "its y holds <U1, and that of the data int64"),
+        (None, None, r"What the oracle .* returns must be X or a tuple"),
+        (1.0, None, "Got float"),
     ],
 )
 def test_draw_refuses_what_cannot_stand_in_for_the_data(dataset, reference, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         drawn(dataset, reference)
-
-
-def test_the_form_shows_no_value():
-    private = np.full((9, 4), 31337.25)
-    with pytest.raises(ValueError, match="4 columns") as caught:
-        drawn((X2,), (private,))
-    assert "31337" not in str(caught.value)

@@ -95,6 +95,16 @@ def test_a_bound_has_room_for_the_norm_of_any_code_and_for_its_rounding(drawn, o
     assert np.linalg.norm(errors, ord=order) <= room
 
 
+def test_bounds_of_another_norm_and_at_the_ends_of_the_range():
+    def bound(value, norm, encoder):
+        return encoded(KnownSensitivity(value, norm, N), Geometry(2, code_of(encoder)), (3,)).value
+
+    assert 1 <= bound(1.0, "l1", np.eye(3)) < 1 + 1e-12
+    assert bound(5e-324, "l2", np.eye(3) / 3) >= 5e-324
+    with pytest.raises(ValueError, match="too large for a public code"):
+        bound(1e308, "l2", np.eye(3))
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e6, 1e15])
 def test_a_prior_far_from_the_data_does_not_void_the_bound(offset):
     """Without the box the rounding of the code would be as large as the sensitivity, or larger."""
@@ -141,18 +151,3 @@ def test_corners_of_the_box_do_not_exceed_the_bound_and_come_near(mechanism):
         largest = max(largest, geometry.distance(target(first, seed=0), target(second, seed=0)))
     assert 0.9 * known.value < largest <= plan.sensitivity.value
     assert plan.sensitivity.value <= known.value * (1 + 1e-9)
-
-
-def test_an_l1_bound_is_one_for_codes_of_the_l2_norm():
-    bound = encoded(KnownSensitivity(1.0, "l1", N), Geometry(2, code_of(np.eye(3))), (3,))
-    assert 1 <= bound.value < 1 + 1e-12
-
-
-def test_a_code_that_overflows_is_refused():
-    with pytest.raises(ValueError, match="too large for a public code"):
-        encoded(KnownSensitivity(1e308, "l2", N), Geometry(2, code_of(np.eye(3))), (3,))
-
-
-def test_a_subnormal_bound_is_rounded_up():
-    bound = encoded(KnownSensitivity(5e-324, "l2", N), Geometry(2, code_of(np.eye(3) / 3)), (3,))
-    assert bound.value >= 5e-324

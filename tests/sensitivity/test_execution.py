@@ -1,18 +1,22 @@
 """Where and when pairs are evaluated: never what they are."""
 
+import pickle
+
 import joblib
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import make_classification
+from sklearn.svm import LinearSVC
 
 from skdp import PublicDataOracle, SensitivitySampler, UniformOracle
 from skdp.core import identity
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
+from skdp.estimators.parameters import ParameterTarget
 from skdp.functions import AdditiveTarget
 from skdp.sensitivity import execution
-
-N_PAIRS = 400
+from skdp.sensitivity import sampler as sampler_module
 
 
 def exponential(n_samples, rng):
@@ -20,11 +24,6 @@ def exponential(n_samples, rng):
 
 
 exponential.__skdp_key__ = "exponential-v1"
-
-
-def expected_norms():
-    sampler = SensitivitySampler(exponential, gamma=None, n_pairs=N_PAIRS, random_state=0)
-    return sampler.sample(np.mean, 5, "l1").norms
 
 
 class Doubled(Geometry):
@@ -131,18 +130,6 @@ def test_few_refits_make_many_chunks(tmp_path, target, n_pairs, n_chunks):
     np.testing.assert_array_equal(norms, uncut)
 
 
-def test_workers_use_the_cache_too(long_job, tmp_path):
-    sampler = SensitivitySampler(
-        exponential, gamma=None, n_pairs=N_PAIRS, random_state=0, n_jobs=2, memory=tmp_path
-    )
-    few = sampler.set_params(n_pairs=100).sample(np.mean, 5, "l1")
-    many = sampler.set_params(n_pairs=N_PAIRS).sample(np.mean, 5, "l1")
-    np.testing.assert_array_equal(many.norms, expected_norms())
-    np.testing.assert_array_equal(few.norms, many.norms[:100])
-    again = sampler.set_params(n_jobs=None).sample(np.mean, 5, "l1")
-    np.testing.assert_array_equal(again.norms, many.norms)
-
-
 def in_memory(records):
     return records
 
@@ -194,3 +181,28 @@ def test_memory_must_be_one(tmp_path):
     expected = sampler.set_params(memory=None).sample(np.mean, 4, "l1")
     memory = joblib.Memory(tmp_path, verbose=0)
     assert sampler.set_params(memory=memory).sample(np.mean, 4, "l1") == expected
+
+
+@pytest.mark.parametrize("n_records", [10, 1000])
+def test_bytes_of_a_task(monkeypatch, n_records):
+    """A task is oracle, target and little else; a pair comes back as some 17 bytes."""
+    sent, received = [], []
+
+    def run(evaluate, pairs, chunk_size, **options):
+        for first in range(0, len(pairs), chunk_size):
+            chunk = pairs[first : first + chunk_size]
+            outcomes = evaluate(chunk)
+            sent.append(len(pickle.dumps((evaluate, chunk))))
+            received.append(len(pickle.dumps(outcomes)) / len(chunk))
+            yield outcomes
+
+    monkeypatch.setattr(sampler_module, "run", run)
+    monkeypatch.setattr(sampler_module, "LEAST_CHUNKS", 1)  # as where there are many pairs
+    X, y = make_classification(n_records, 8, random_state=0)
+    oracle = PublicDataOracle(X, y)
+    target = ParameterTarget(LinearSVC(), "auto", LinearSVC().fit(X, y))
+    SensitivitySampler(oracle, gamma=None, n_pairs=99).sample(target, 50, "l1")
+    content = len(pickle.dumps(oracle)) + len(pickle.dumps(target))
+    assert content - 500 < min(sent) <= max(sent) < content + 1000
+    assert len(sent) == 2
+    assert max(received) < 25

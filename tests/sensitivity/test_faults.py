@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.preprocessing import StandardScaler
 
-from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, Target
+from skdp import SensitivitySampler, Target
 from skdp.functions import AdditiveTarget
 
 N_RECORDS = 8
@@ -94,37 +93,6 @@ def test_values_may_be_in_one_buffer():
         np.testing.assert_array_equal(sample(target).norms, expected)
 
 
-def test_rows_of_lists_are_not_shared_either():
-    rows = np.random.default_rng(0).normal(size=(N_RECORDS + 1, 2)).tolist()
-
-    def labelled(n_samples, rng):
-        return rows[:n_samples], rng.normal(size=n_samples)
-
-    def writing(X, y):
-        products = np.asarray(X) * y[:, None]
-        for row in X:
-            row[0] *= 2
-        return products
-
-    norms = sample(AdditiveTarget(writing), labelled).norms
-    expected = sample(AdditiveTarget(lambda X, y: np.asarray(X) * y[:, None]), labelled).norms
-    np.testing.assert_array_equal(norms, expected)
-
-
-def test_a_release_is_the_same_with_a_buffer():
-    X = np.random.default_rng(1).normal(size=(N_RECORDS, 2))
-    models = [
-        PrivateEstimator(
-            StandardScaler(),
-            mechanism=LaplaceMechanism(1.0),
-            sensitivity=SensitivitySampler(oracle, gamma=0.2, random_state=0),
-            random_state=0,
-        ).fit(X)
-        for oracle in (normal, Reusing(np.asarray))
-    ]
-    np.testing.assert_array_equal(*(model.estimator_.mean_ for model in models))
-
-
 def test_global_state_is_as_before():
     """Whatever a target sets, the next pair and the caller do not see it."""
 
@@ -160,20 +128,6 @@ def test_no_records_are_kept():
             assert max(n_alive) <= 2
     finally:
         gc.enable()
-
-
-def test_no_features_are_kept():
-    """Of a batch of pairs only the sums are: no view that holds all features of each."""
-    kept, n_alive = [], []
-
-    def phi(X):
-        rows = X.copy()
-        kept.append(weakref.ref(rows))
-        n_alive.append(sum(reference() is not None for reference in kept))
-        return rows
-
-    sample(AdditiveTarget(phi))
-    assert max(n_alive) <= 3
 
 
 @pytest.mark.filterwarnings("ignore")  # a cache that cannot be written or read says so

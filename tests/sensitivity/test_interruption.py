@@ -1,7 +1,6 @@
 """Runs that are killed or interrupted: what is finished is kept, and nothing goes on behind."""
 
 import io
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -22,11 +21,7 @@ N_PAIRS = 392
 CHUNK_SIZE = 7
 """A 64th part of the pairs, rounded up; it divides them."""
 
-PROBES = 2
 """Pairs measured for the decision on workers: their norms are not used."""
-
-# Of forks: the second process runs on one core, and starts no thread before it ends.
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 
 # A run that tells of each fit. Workers start whatever it takes. After some fits, it becomes slow.
 # What differs between attempts stands in the environment: global variables would be in the key.
@@ -142,11 +137,11 @@ def interrupted(tmp_path):
 def run_here(tmp_path, monkeypatch):
     """Run the same in this process; return the norms and the number of fits."""
 
-    def run(name="here", seconds=0.0):
-        log = tmp_path / name
+    def run():
+        log = tmp_path / "here"
         log.touch()
         monkeypatch.chdir(tmp_path)
-        for name, value in {"LOG": log, "SECONDS": seconds, "N_FAST": 10**6}.items():
+        for name, value in {"LOG": log, "SECONDS": 0.0, "N_FAST": 10**6}.items():
             monkeypatch.setenv(name, str(value))
         (tmp_path / "script.py").write_text(SCRIPT)
         script = types.ModuleType("script")
@@ -157,66 +152,25 @@ def run_here(tmp_path, monkeypatch):
     return run
 
 
-@pytest.fixture
-def run_beside(tmp_path, run_here):
-    """Run the same in a child of this process; return it once it has called the target."""
-    children = []
-
-    def run(n_calls, seconds):
-        log = tmp_path / "beside"
-        log.touch()
-
-        def work():
-            np.save(tmp_path / "norms.npy", run_here("beside", seconds)[0])
-
-        child = multiprocessing.get_context("fork").Process(target=work)
-        children.append(child)
-        child.start()
-        deadline = time.monotonic() + 120
-        while log.stat().st_size < n_calls:
-            assert child.is_alive()
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
-        return child, log
-
-    yield run
-    for child in children:
-        child.kill()
-        child.join()
-
-
 def n_cached(directory):
     return len(list(directory.rglob("output.pkl")))
 
 
 @pytest.mark.slow
-def test_killed_run_goes_on_where_it_was(run_beside, run_here, tmp_path):
-    """SIGKILL: the chunk in work is lost, no more."""
-    run, log = run_beside(100, seconds=0.004)
-    run.kill()
-    run.join()
-    saved = CHUNK_SIZE * n_cached(tmp_path)
-    assert log.stat().st_size // 2 - saved <= CHUNK_SIZE
-    norms, n_pairs = run_here()
-    np.testing.assert_array_equal(norms, expected_norms())
-    assert n_cached(tmp_path) == N_PAIRS // CHUNK_SIZE
-    assert n_pairs == N_PAIRS - saved
-
-
-@pytest.mark.slow
-def test_interrupted_run_ends_at_once_and_keeps_its_chunks(interrupted, run_here, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_goes_on_where_it_was(interrupted, run_here, tmp_path, number):
     """Ctrl-C in a terminal reaches all processes. None waits for its chunk, of 84 s."""
     run = interrupted
     run.wait_for(301)
-    assert run.signal(signal.SIGINT) < 42  # 6 s for the fit, and a loaded machine
+    assert run.signal(number) < 42  # 6 s for the fit, and a loaded machine
     assert run.process.returncode != 0
-    errors = run.errors.read_text()
-    assert "KeyboardInterrupt" in errors
+    assert ("KeyboardInterrupt" in run.errors.read_text()) is (number == signal.SIGINT)
     saved = n_cached(tmp_path)
     assert saved >= 1
     norms, n_pairs = run_here()
     np.testing.assert_array_equal(norms, expected_norms())
     assert n_pairs == N_PAIRS - CHUNK_SIZE * saved
+    assert n_cached(tmp_path) == N_PAIRS // CHUNK_SIZE
 
 
 @pytest.fixture
@@ -254,53 +208,6 @@ def test_an_interrupted_caller_ends_the_workers(long_job, monkeypatch):
         sampler.sample(np.mean, 5, "l1")
     assert ended
     assert kept.tb is not None
-
-
-def test_lost_worker_loses_its_chunk_only(long_job, tmp_path, monkeypatch):
-    """loky gives up when a worker is killed, for want of memory say; another run goes on."""
-    log, n_done = tmp_path / "log", 20
-    log.touch()
-
-    def mean(X):
-        with log.open("a") as file:
-            file.write("x")
-        return X.mean()
-
-    mean.__skdp_key__ = "mean-v1"
-
-    class Losing(Parallel):
-        def __call__(self, calls):
-            for number, result in enumerate(super().__call__(calls)):
-                if number == n_done:
-                    raise RuntimeError("a worker process was lost")
-                yield result
-
-    monkeypatch.setattr(
-        execution, "Parallel", lambda n_jobs, return_as: Losing(return_as=return_as)
-    )
-    sampler = SensitivitySampler(
-        exponential, gamma=None, n_pairs=N_PAIRS, random_state=0, n_jobs=2, memory=tmp_path
-    )
-    with pytest.raises(RuntimeError, match="worker process"):
-        sampler.sample(mean, 5, "l1")
-    assert n_cached(tmp_path) == n_done + 1  # the last result was lost on its way
-    assert log.stat().st_size // 2 == CHUNK_SIZE * (n_done + 1) + PROBES
-    log.write_text("")
-    again = sampler.set_params(n_jobs=None).sample(mean, 5, "l1")
-    np.testing.assert_array_equal(again.norms, expected_norms())
-    assert log.stat().st_size // 2 == N_PAIRS - CHUNK_SIZE * (n_done + 1)
-
-
-@pytest.mark.slow
-def test_two_processes_share_a_cache(run_beside, run_here, tmp_path):
-    other, _ = run_beside(1, seconds=0.001)
-    norms, n_pairs = run_here()
-    np.testing.assert_array_equal(norms, expected_norms())
-    assert n_pairs > 0
-    other.join(timeout=120)
-    assert other.exitcode == 0
-    np.testing.assert_array_equal(np.load(tmp_path / "norms.npy"), norms)
-    assert n_cached(tmp_path) == N_PAIRS // CHUNK_SIZE
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -31,6 +31,7 @@ BOX = ((0.0, 1.0), (-2.0, 3.0))
 NOISELESS = LaplaceMechanism(np.inf)
 MACHINE = LinearSVC(loss="hinge", C=0.01, tol=1e-10, max_iter=10**5, random_state=0)
 BOUND = svm_bound(MACHINE, N, 2, solver_error=1e-6)
+NO_INTERCEPT = svm_bound(LinearSVC(loss="hinge", fit_intercept=False), N, 2, solver_error=0)
 
 
 def column_means(X):
@@ -55,7 +56,20 @@ CONTAINERS = {
     "csr": sparse.csr_array,
     "csc": sparse.csc_matrix,
     "coo": sparse.coo_array,
+    "stored twice": lambda X: sparse.csr_array(
+        (np.repeat(X, 2) / 2, np.repeat([0, 1] * 4, 2), np.arange(0, 17, 4)), shape=(4, 2)
+    ),
 }
+
+
+@pytest.mark.loop("dtype", ["int64", "uint8", "bool", "float16"])
+@pytest.mark.loop("container", [np.asarray, sparse.csr_array, pd.DataFrame])
+def test_numbers_of_every_kind_become_doubles(dtype, container):
+    if dtype != "float16" or container is np.asarray:
+        numbers = container(np.array([[0, 1], [1, 0], [1, 1]]).astype(dtype))
+        clipped = clip(numbers, ((0, 0.5), (0, 1)))
+        dense = clipped.toarray() if sparse.issparse(clipped) else np.asarray(clipped)
+        np.testing.assert_array_equal(dense, [[0, 1], [0.5, 0], [0.5, 1]])
 
 
 @pytest.mark.loop("container", CONTAINERS)
@@ -70,16 +84,6 @@ def test_every_container_is_clipped_alike(container):
         assert list(getattr(clipped, name, ())) == list(getattr(wild, name, ()))
     again = clip(clipped, BOX)
     np.testing.assert_array_equal(again.toarray() if sparse.issparse(again) else again, TAMED)
-
-
-@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool", "float16"])
-def test_numbers_of_every_kind_become_doubles(dtype):
-    numbers = np.array([[0, 1], [1, 0], [1, 1]]).astype(dtype)
-    for container in (np.asarray, sparse.csr_array, pd.DataFrame):
-        if dtype != "float16" or container is np.asarray:
-            clipped = clip(container(numbers), ((0, 0.5), (0, 1)))
-            dense = clipped.toarray() if sparse.issparse(clipped) else np.asarray(clipped)
-            np.testing.assert_array_equal(dense, [[0, 1], [0.5, 0], [0.5, 1]])
 
 
 @pytest.mark.parametrize(
@@ -99,14 +103,6 @@ def test_single_values_are_clipped(column):
     bound = mean_bound(4, ranges=(0.25, 1))
     released = release(column_means, column, mechanism=NOISELESS, sensitivity=bound)
     assert released.value == 0.5
-
-
-def test_entries_stored_twice_are_clipped_as_one():
-    twice = sparse.coo_array(([0.8, 0.8], ([0, 0], [0, 0])), shape=(1, 1))
-    for container in (twice, sparse.csr_array(([0.8, 0.8], [0, 0], [0, 2]), shape=(1, 1))):
-        before = container.copy()
-        assert clip(container, ((0, 1),)).toarray() == 1.0
-        assert (container != before).nnz == 0
 
 
 wide = st.floats(width=64, allow_nan=True, allow_infinity=True)
@@ -147,29 +143,16 @@ def test_a_mean_is_that_of_clipped_records():
         (pd.DataFrame({"a": X[:, 0], "b": "x"}), "X must hold numbers only"),
         (pd.DataFrame({"a": X[:, 0], "b": pd.Categorical([1] * N)}), "numbers only"),
         (pl.DataFrame({"a": X[:, 0], "b": ["x"] * N}), "numbers only"),
+        (sparse.csr_array(X), "has a range without 0"),
+        ((X, y, X[:, 1]), r"for records without weights\. Got sample_weight"),
     ],
 )
 def test_records_that_cannot_be_clipped_are_refused_unseen(records, message):
-    with pytest.raises(ValueError, match=message):
-        release(never, records, mechanism=NOISELESS, sensitivity=mean_bound(N, 2, ranges=(0, 1)))
-
-
-def test_sparse_records_stay_sparse_or_are_refused_unseen():
     bound = mean_bound(N, 2, ranges=[(0, 1), (1, 2)])
-    with pytest.raises(ValueError, match="has a range without 0"):
-        release(never, sparse.csr_array(X), mechanism=NOISELESS, sensitivity=bound)
-
-
-def test_records_with_weights_are_refused_unseen():
-    with pytest.raises(ValueError, match=r"for records without weights\. Got sample_weight"):
-        release(
-            never,
-            X,
-            y,
-            mechanism=NOISELESS,
-            sensitivity=mean_bound(N, 2, ranges=(0, 1)),
-            sample_weight=X[:, 1],
-        )
+    X, *rest = records if isinstance(records, tuple) else (records,)
+    weights = {"sample_weight": rest.pop()} if rest else {}
+    with pytest.raises(ValueError, match=message):
+        release(never, X, *rest, mechanism=NOISELESS, sensitivity=bound, **weights)
 
 
 # A machine that is not the one of the bound, with what the refusal says.
@@ -185,17 +168,54 @@ OTHERS = [
     (MACHINE, {"release": BernsteinTransformer(feature_range=(0, 1))}, "'release' parameter"),
     (MACHINE, {"release": ["coef_", "intercept_", "n_iter_"]}, "'release' parameter"),
     (MACHINE, {"classes": [0, 1, 2]}, "for 2 classes. Got 3"),
+    (MACHINE, {"sensitivity": NO_INTERCEPT}, "fit_intercept=False"),
 ]
 
 
 @pytest.mark.loop(("estimator", "options", "message"), OTHERS)
 def test_a_bound_serves_only_the_machine_that_it_was_made_for(estimator, options, message):
-    model = PrivateEstimator(
-        estimator, mechanism=NOISELESS, sensitivity=BOUND, **({"classes": [0, 1]} | options)
-    )
+    options = {"sensitivity": BOUND, "classes": [0, 1]} | options
+    model = PrivateEstimator(estimator, mechanism=NOISELESS, **options)
     with pytest.raises((ValueError, TypeError), match=message):
         model.fit(X, y)
     assert not hasattr(model, "guarantee_")
+
+
+@pytest.mark.loop(
+    ("sensitivity", "said"),
+    [
+        (1e-9, "sensitivity 1e-09 asserted by the caller"),
+        (np.float64(0.25), "sensitivity 0.25 asserted by the caller"),
+        (
+            mean_bound(N, 2, ranges=(-1, -0.5)),
+            "sensitivity 0.025 known on paper, records clipped to [-1, -0.5] and missing numbers "
+            "counted as -0.5, assuming that the target is the mean of each column",
+        ),
+        (mean_bound(N, 2, ranges=BOX), "the declared ranges and missing numbers counted as 0, cl"),
+        (
+            KnownSensitivity(0.1, "l1", N, gamma=0.1, preconditions="Exp(rate=2)", source="here"),
+            "oracle=Exp(rate=2), sensitivity 0.1 known on paper",
+        ),
+        (
+            svm_bound(SVC(kernel="linear", C=0.5), N, 2),
+            "assuming that the target is coef_ and intercept_ of SVC(kernel='linear', "
+            "class_weight=None, max_iter=-1, C<=0.5, tol<=0.001), 2 classes, both classes present",
+        ),
+        (
+            KnownSensitivity(0.5, "l1", N, preconditions="nobody is taller than 3 m"),
+            "sensitivity 0.5 asserted by the caller, assuming nobody is taller than 3 m",
+        ),
+    ],
+)
+def test_what_remains_assumed_is_said(sensitivity, said):
+    plan = plan_release(
+        column_means,
+        n_samples=N,
+        like=X,
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=sensitivity,
+    )
+    assert said in str(plan.guarantee)
 
 
 @pytest.mark.parametrize(
@@ -217,19 +237,8 @@ def test_a_bound_serves_smaller_parameters_too(estimator, release):
         release=release,
     ).fit(X, y)
     assert model.sensitivity_.value == BOUND.value
-    assert str(model.plan_.guarantee) == (
-        f"epsilon=1 differential privacy, replace-one, n={N}, sensitivity 0.060002 known on paper, "
-        "records clipped to [0, 1] and missing numbers counted as 0, assuming both classes "
-        "present, a solver within 1e-06 of the minimizer and labels that are not public counted as "
-        "the first"
-    )
-
-
-def test_a_bound_without_an_intercept_needs_a_machine_without():
-    without = LinearSVC(loss="hinge", C=0.01, fit_intercept=False, intercept_scaling=5)
-    bound = svm_bound(without, N, 2, solver_error=0)
-    with pytest.raises(ValueError, match="fit_intercept=False"):
-        bound.for_estimator(MACHINE, "auto")
+    said = "assuming both classes present, a solver within 1e-06 of the minimizer and labels that"
+    assert said in str(model.plan_.guarantee)
 
 
 def test_a_machine_sees_clipped_records():
@@ -241,52 +250,3 @@ def test_a_machine_sees_clipped_records():
     target = model.sensitivity_.bounded(model.plan_.target)  # what an audit evaluates
     clipped = target(np.clip(50 * X, 0, 1), y, seed=0)
     np.testing.assert_array_equal(target(50 * X, y, seed=0), clipped)
-
-
-def test_what_remains_assumed_is_said():
-    def text(sensitivity):
-        plan = plan_release(
-            column_means,
-            n_samples=N,
-            like=X,
-            mechanism=LaplaceMechanism(1.0),
-            sensitivity=sensitivity,
-        )
-        promise = f"replace-one, n={N}, "
-        return str(plan.guarantee).partition(promise)[2]
-
-    assert text(1e-9) == "sensitivity 1e-09 asserted by the caller"
-    assert text(np.float64(0.25)) == "sensitivity 0.25 asserted by the caller"
-    assert text(mean_bound(N, 2, ranges=(-1, -0.5))) == (
-        "sensitivity 0.025 known on paper, records clipped to [-1, -0.5] and missing numbers "
-        "counted as -0.5, assuming that the target is the mean of each column"
-    )
-    declared = "clipped to the declared ranges and missing numbers counted as 0, clipped, assuming"
-    assert declared in text(mean_bound(N, 2, ranges=BOX))
-    drawn = KnownSensitivity(0.1, "l1", N, gamma=0.1, preconditions="Exp(rate=2)", source="here")
-    assert text(drawn) == "oracle=Exp(rate=2), sensitivity 0.1 known on paper"
-    assert text(svm_bound(SVC(kernel="linear", C=0.5), N, 2)).endswith(
-        "assuming that the target is coef_ and intercept_ of SVC(kernel='linear', "
-        "class_weight=None, max_iter=-1, C<=0.5, tol<=0.001), 2 classes, both classes present"
-    )
-    mine = KnownSensitivity(0.5, "l1", N, preconditions="nobody is taller than 3 m")
-    assert text(mine) == (
-        "sensitivity 0.5 asserted by the caller, assuming nobody is taller than 3 m"
-    )
-    sometimes = KnownSensitivity(0.5, "l1", N, gamma=0.1)
-    assert text(sometimes) == "sensitivity 0.5 asserted by the caller"
-
-
-def test_a_number_is_said_to_be_asserted_for_an_estimator_too():
-    model = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=0.125)
-    assert str(model.fit(X, X[:, 0]).plan_.guarantee).endswith(
-        "sensitivity 0.125 asserted by the caller"
-    )
-
-
-@pytest.mark.loop(
-    "ranges", [(0, 1), [(1, 0)], [(0, np.inf)], [(np.nan, 1)], [(0, 1, 2)], np.zeros((0, 2))]
-)
-def test_ranges_that_are_none(ranges):
-    with pytest.raises(ValueError, match="'ranges' parameter of KnownSensitivity"):
-        KnownSensitivity(1.0, "l1", 5, ranges=ranges)

@@ -16,9 +16,7 @@ from skdp import (
     BernsteinTransformer,
     FittedFunctionTarget,
     GaussianOracle,
-    LaplaceMechanism,
     LeafTarget,
-    PrivateEstimator,
     PublicDataOracle,
     SensitivitySampler,
     Target,
@@ -70,8 +68,10 @@ def dataset_level(n_samples, rng):
     return rng.normal(size=(1, 1)) + rng.normal(size=(n_samples, 1))
 
 
-def test_two_records_make_a_pair_of_an_additive_target():
-    """Against the formula, from the documented streams."""
+@pytest.mark.parametrize("n_rows", [1024, 7])
+def test_two_records_make_a_pair_of_an_additive_target(n_rows, monkeypatch):
+    """Against the formula, from the documented streams, in slices of a block too."""
+    monkeypatch.setattr("skdp.sensitivity.pairs.MAX_BATCH", 2 * n_rows)
     oracle = UniformOracle([(0, 1)])
     estimate = norms(AdditiveTarget(phi), oracle, n_pairs=1500, n_samples=10)
     blocks = []
@@ -123,6 +123,20 @@ def test_additive_pairs_depend_on_seed_and_number_only(n_jobs, monkeypatch):
     np.testing.assert_array_equal(many, again)
 
 
+def test_an_additive_target_is_the_mean_of_its_rows():
+    X = np.array([[1.0], [3.0]])
+    np.testing.assert_array_equal(AdditiveTarget(phi)(X), [2.0, 5.0])
+    target = AdditiveTarget(lambda X, y: X[:, 0] * y)
+    np.testing.assert_array_equal(target(X, np.array([2.0, 4.0]), seed=5), 7.0)
+    records = np.random.default_rng(0).normal(size=(N + 1, 2))
+    assert_rows_are_those_of_calls(AdditiveTarget(phi), records)
+    assert_rows_are_those_of_calls(AdditiveTarget(lambda X: X[:, 0]), records)
+    with pytest.raises(ValueError, match=r"one row for each record, shape \(2, ...\)"):
+        AdditiveTarget(np.mean)(np.ones((2, 1)))
+    with pytest.raises(TypeError, match="must be a function"):
+        AdditiveTarget(3)
+
+
 def test_rows_that_are_not_finite_fail_alone():
     def broken(X):
         return np.where(X[:, 0] < 0.1, np.nan, X[:, 0])
@@ -131,35 +145,6 @@ def test_rows_that_are_not_finite_fail_alone():
     failed = np.isinf(estimate.norms).mean()
     assert 0.1 < failed < 0.3  # 1 - .9^2 = .19
     assert list(estimate.failures) == ["the value is not finite"]
-
-
-def test_additive_target_is_the_mean_of_its_rows():
-    X = np.array([[1.0], [3.0]])
-    np.testing.assert_array_equal(AdditiveTarget(phi)(X), [2.0, 5.0])
-    target = AdditiveTarget(lambda X, y: X[:, 0] * y)
-    np.testing.assert_array_equal(target(X, np.array([2.0, 4.0]), seed=5), 7.0)
-
-
-def test_phi_must_return_one_row_per_record():
-    with pytest.raises(ValueError, match=r"one row for each record, shape \(2, ...\)"):
-        AdditiveTarget(np.mean)(np.ones((2, 1)))
-    with pytest.raises(TypeError, match="must be a function"):
-        AdditiveTarget(3)
-
-
-def test_rows_of_an_additive_target():
-    records = np.random.default_rng(0).normal(size=(N + 1, 2))
-    assert_rows_are_those_of_calls(AdditiveTarget(phi), records)
-    assert_rows_are_those_of_calls(AdditiveTarget(lambda X: X[:, 0]), records)
-
-
-def test_other_targets_are_evaluated_by_two_calls():
-    X = np.random.default_rng(0).normal(size=(N + 1, 2))
-    y = np.arange(N + 1) % 2
-    model = GaussianNB()
-    fitted = ParameterTarget(model, "auto", clone(model).fit(X, y))
-    for target in (FunctionTarget(np.mean), fitted):
-        assert target.closed_form(X, y) is None
 
 
 @pytest.mark.parametrize(
@@ -180,13 +165,6 @@ def test_rows_that_depend_on_other_records_are_refused(phi):
             sampler.sample(AdditiveTarget(phi), 50, "l1")
 
 
-def test_rows_may_be_rounded_otherwise_in_another_batch():
-    weights = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
-    sampler = SensitivitySampler(UniformOracle([(0, 1)] * 2), n_pairs=39, random_state=0)
-    phi = AdditiveTarget(lambda X: X.astype(np.float32) @ weights)
-    assert sampler.sample(phi, 50, "l1").value > 0
-
-
 @pytest.mark.parametrize("value", [1e10, 1e17])
 def test_an_outlier_in_the_first_draw_swallows_no_difference(value):
     """The value that all pairs share is typical, though one record is not."""
@@ -205,22 +183,6 @@ def test_an_outlier_in_the_first_draw_swallows_no_difference(value):
 
     found, expected = (norms(AdditiveTarget(lambda X: X), Oracle(each)) for each in (value, 3.0))
     np.testing.assert_allclose(found.norms, expected.norms, rtol=1e-8)
-
-
-def test_densities_draw_one_whole_dataset():
-    def kernel(X):
-        return np.exp(-0.5 * ((X - np.linspace(0, 1, 11)) / 0.01) ** 2)
-
-    sizes = []
-
-    def oracle(n_samples, rng):
-        sizes.append(n_samples)
-        return rng.uniform(size=(n_samples, 1))
-
-    oracle.independent_records = True
-    norms(AdditiveTarget(kernel), oracle)
-    assert set(sizes) == {N + 1, 2048}
-    assert sizes.count(N + 1) == 4  # three trials of the oracle, and the typical value
 
 
 # Sums over the leaves of public trees
@@ -256,20 +218,6 @@ def test_leaf_sums(kind, weighted):
     assert_rows_are_those_of_calls(target, *records)
 
 
-def test_a_count_of_a_leaf_changes_by_one_exactly():
-    """Two records in different leaves or classes change two counts, else none."""
-    target, X, y = leaf_target(DecisionTreeClassifier)
-    sampler = SensitivitySampler(PublicDataOracle(X, y), gamma=None, n_pairs=1000, random_state=0)
-    assert set(sampler.sample(target, 79, "l1").norms) == {0.0, 2.0}
-
-
-def test_trees_in_pipelines_are_evaluated_on_whole_datasets():
-    """A step before the tree might center the records that it is given."""
-    X, y, _ = table(0, 60, 3, 10)
-    model = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=2))
-    assert LeafTarget().bind(model, clone(model).fit(X, y)).closed_form(X, y) is None
-
-
 # Kernel densities on a lattice
 
 
@@ -298,25 +246,43 @@ def test_kernel_sums(kernel, metric, seed, n_samples, n_variables, bandwidth, ti
     assert_rows_are_those_of_calls(target, X)
 
 
+def in_a_pipeline():
+    """A step before a tree might center the records that it is given."""
+    X, y, _ = table(0, 60, 3, 10)
+    model = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=2))
+    return LeafTarget().bind(model, clone(model).fit(X, y)), X, y
+
+
+def of_parameters():
+    X, y, _ = table(0, 60, 3, 10)
+    return ParameterTarget(GaussianNB(), "auto", GaussianNB().fit(X, y)), X, y
+
+
+def of_density(*others, fill=0.5, **parameters):
+    X = np.random.default_rng(0).uniform(0.1, 0.9, size=(30, 2)) + fill - 0.5
+    return density_target(KernelDensity(**parameters), 2), X, *others
+
+
 @pytest.mark.loop(
-    "kde",
+    ("target", "records"),
     [
-        KernelDensity(rtol=1e-3),
-        KernelDensity(atol=1e-3),
-        KernelDensity(metric="haversine", algorithm="ball_tree"),
-        KernelDensity(metric="canberra", algorithm="ball_tree"),
-        KernelDensity(metric="minkowski", metric_params={"p": 3}),
+        (each[0], each[1:])
+        for each in (
+            (FunctionTarget(np.mean), np.ones((9, 2))),
+            of_parameters(),
+            in_a_pipeline(),
+            of_density(None, np.ones(30)),  # weighted
+            of_density(fill=np.nan),
+            of_density(rtol=1e-3),
+            of_density(atol=1e-3),
+            of_density(metric="haversine", algorithm="ball_tree"),
+            of_density(metric="canberra", algorithm="ball_tree"),
+            of_density(metric="minkowski", metric_params={"p": 3}),
+        )
     ],
 )
-def test_densities_that_are_approximate_or_not_translated_are_refitted(kde):
-    X = np.random.default_rng(0).uniform(0.1, 0.9, size=(30, 2))
-    assert density_target(kde, 2).closed_form(X) is None
-
-
-def test_weighted_densities_and_those_without_value_are_refitted():
-    X = np.linspace(0, 1, 20)[:, None]
-    assert density_target(KernelDensity()).closed_form(X, None, np.ones(20)) is None
-    assert density_target(KernelDensity()).closed_form(np.full((20, 1), np.nan)) is None
+def test_other_targets_are_evaluated_by_two_calls(target, records):
+    assert target.closed_form(*records) is None
 
 
 def test_kernels_are_tried(monkeypatch):
@@ -329,43 +295,3 @@ def test_kernels_are_tried(monkeypatch):
         KernelDensity, "score_samples", lambda self, X: score(self, X) + 1e-6 * (len(X) == 6)
     )
     assert target.closed_form(X) is None
-
-
-@pytest.mark.parametrize("n_rows", [1024, 7])
-def test_two_records_make_a_pair_of_densities(n_rows, monkeypatch):
-    """Against the formula, in slices of a block too."""
-    monkeypatch.setattr("skdp.sensitivity.pairs.MAX_BATCH", 6 * n_rows)
-    target = density_target(KernelDensity(bandwidth=0.3))
-    oracle = UniformOracle([(-1, 2)])
-    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=1500, random_state=1)
-    estimate = sampler.sample(target, 50, "l1")
-    records = []
-    for block in range(2):
-        stream = np.random.default_rng(np.random.SeedSequence(1, spawn_key=(block, 3)))
-        stream.integers(2**31)
-        records.append(oracle(2048, stream).reshape(2, 1024, 1))
-    first, second = np.concatenate(records, axis=1)
-    lattice = np.linspace(-1, 2, 6)
-    kernels = (
-        np.exp(-0.5 * ((lattice - each) / 0.3) ** 2) / (0.3 * np.sqrt(2 * np.pi) * 50)
-        for each in (first, second)
-    )
-    expected = np.abs(next(kernels) - next(kernels)).sum(axis=1)[:1500]
-    np.testing.assert_allclose(estimate.norms, expected, rtol=1e-9, atol=1e-14)
-
-
-def test_private_density_makes_no_refit_for_a_pair(monkeypatch):
-    X = np.random.default_rng(0).uniform(size=(200, 1))
-    fits = []
-    fit = KernelDensity.fit
-    monkeypatch.setattr(
-        KernelDensity, "fit", lambda self, X, y=None: fits.append(len(X)) or fit(self, X, y)
-    )
-    model = PrivateEstimator(
-        KernelDensity(bandwidth=0.2),
-        mechanism=LaplaceMechanism(1.0, code=None),
-        sensitivity=SensitivitySampler(PublicDataOracle(X[:100]), n_pairs=2000, random_state=0),
-        release=BernsteinTransformer(feature_range=(0, 1)),
-    )
-    model.fit(X[100:])
-    assert len(fits) < 10

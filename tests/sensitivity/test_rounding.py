@@ -69,27 +69,27 @@ def test_records_are_the_same_but_for_their_last_bits(kind, dtype):
         assert list(moved.X["color"]) == list(X["color"])
 
 
-@pytest.mark.parametrize("X", [list(range(N)), [[each / 3] for each in range(N)], np.arange(N)])
+REPEATED = table("pandas").set_axis(["a", "a", "b", "c"], axis="columns")
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        list(range(N)),
+        [[each / 3] for each in range(N)],
+        np.arange(N),
+        np.full(N, 2.0**31 - 1),
+        REPEATED,
+        REPEATED["b"],
+        pl.Series("b", np.arange(N) / 3),
+    ],
+)
 def test_records_of_other_kinds_stay_as_they_are(X):
     moved = perturbed(Dataset(X), np.random.default_rng(1)).X
-    assert list(moved) == list(X)
     assert Form.of(moved) == Form.of(X)
-
-
-def test_no_column_is_lost_where_names_repeat_or_there_is_one():
-    frame = table("pandas")
-    frame.columns = ["a", "a", "b", "c"]
-    for X in (frame, frame["b"], pl.Series("b", np.arange(N) / 3)):
-        moved = perturbed(Dataset(X), np.random.default_rng(1)).X
-        assert Form.of(moved) == Form.of(X)
-        assert moved.shape == X.shape
-
-
-def test_integers_that_no_sum_holds_exactly_are_moved():
-    X = np.column_stack([np.full(N, 1.7e18), np.full(N, 2.0**31 - 1)])
-    moved = perturbed(Dataset(X), np.random.default_rng(1)).X
-    assert (moved[:, 0] != X[:, 0]).mean() > 0.9
-    assert (moved[:, 1] == X[:, 1]).all()
+    np.testing.assert_array_equal(np.asarray(moved), np.asarray(X))
+    wide = np.full(N, 1.7e18)  # integers that no sum holds exactly
+    assert (wide != perturbed(Dataset(wide), np.random.default_rng(1)).X).mean() > 0.9
 
 
 def test_values_of_another_size_tell_nothing():
