@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from skdp.accounting.exact import above, below, finite
 from skdp.accounting.ledger import Ledger, lock
@@ -26,7 +27,13 @@ class Account:
         """Write a row, if the limits allow it."""
         with self.ledger.transaction():
             with_it = self.check([(spend, guarantee)])
-            self._warn_if_void(self._counted[0], with_it)
+            void = with_it.void(self.ledger.limits)
+            if void and not self._counted[0].void(self.ledger.limits):
+                warn(
+                    f"With this release the budget {self.ledger.path!r} comes to "
+                    f"{' and '.join(void)}: together its releases promise nothing. Sample at a "
+                    "smaller gamma, ask for a smaller delta, or release less."
+                )
             number = self.ledger.append(spend)
         self._counted = with_it, number, spend
 
@@ -34,7 +41,7 @@ class Account:
         """Return the sums with these rows, or refuse the first that does not fit."""
         before = self.current()
         tally = before.copy()
-        for spend, guarantee in asked:
+        for n_fitting, (spend, guarantee) in enumerate(asked):
             if tally.relation not in (None, spend.relation):
                 raise ValueError(
                     f"The ledger {self.ledger.path!r} is for {tally.relation} neighbors. Got a "
@@ -42,18 +49,8 @@ class Account:
                 )
             tally.add(spend)
             if tally.admitted_by(self.ledger.limits) is None:
-                raise self._exceeded(before, [each for each, _ in asked], guarantee)
+                raise self._exceeded(before, [each for each, _ in asked], guarantee, n_fitting)
         return tally
-
-    def _warn_if_void(self, before: Tally, tally: Tally) -> None:
-        """Warn of the release with which the releases promise nothing together."""
-        void = tally.void(self.ledger.limits)
-        if void and not before.void(self.ledger.limits):
-            warn(
-                f"With this release the budget {self.ledger.path!r} comes to {' and '.join(void)}: "
-                "together its releases promise nothing. Sample at a smaller gamma, ask for a "
-                "smaller delta, or release less."
-            )
 
     def current(self) -> Tally:
         """Return the sums over all rows; those of other processes may be new."""
@@ -80,66 +77,57 @@ class Account:
 
     def left(self, n_releases: int, tally: Tally) -> float:
         """Return the largest epsilon that each of so many further releases may have."""
-        limits = self.ledger.limits
-        if limits.gamma is not None and tally.joint_gamma > finite(limits.gamma):
+        limits, sums = self.ledger.limits, tally.sums
+        if limits.gamma is not None and sums.joint_gamma > finite(limits.gamma):
             return 0.0
         if math.isinf(limits.epsilon):
             return math.inf
-        best = below((finite(limits.epsilon) - tally.epsilon) / n_releases)
+        best = below((finite(limits.epsilon) - sums.epsilon) / n_releases)
         if limits.slack:
             most = largest_square(limits.epsilon, limits.slack)
-            squares = most * (1 - 1e-11) - above(tally.square)  # rounding takes less
+            squares = most * (1 - 1e-11) - above(sums.square)  # rounding takes less
             best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-11))
         return best if best * n_releases > DUST * limits.epsilon else 0.0
 
-    def gamma_left(self, tally: Tally) -> float:
-        """Return the gamma of further releases, and 0 where only a rounding of it is left."""
-        limit = self.ledger.limits.gamma or 0.0
-        left = below(finite(limit) - tally.joint_gamma)
-        return left if left > DUST * limit else 0.0
-
-    def delta_left(self, tally: Tally) -> float:
-        """Return the delta of further releases, and 0 where only a rounding of it is left."""
-        limit = self.ledger.limits.free_delta
-        left = below(limit - tally.delta)
-        return left if left > DUST * limit else 0.0
+    def left_in_words(self, tally: Tally, with_delta: bool = False) -> str:
+        """Say what is left for further releases, among them some with a delta."""
+        limits, sums = self.ledger.limits, tally.sums
+        left, of_ten = self.left(1, tally), self.left(10, tally)
+        if not left:
+            return "nothing"
+        words = f"epsilon={left:g} for one release, {of_ten:g} for each of ten"
+        if with_delta or (limits.delta and limits != Limits()):
+            delta = _rest(limits.free_delta, sums.delta)
+            words += f"; delta={delta:g}" if delta else "; no delta"
+        if limits.gamma is not None:
+            gamma = _rest(finite(limits.gamma), sums.joint_gamma)
+            words += f"; gamma={gamma:g}" if gamma else "; no gamma: only what is known on paper"
+        return words
 
     def _exceeded(
-        self, before: Tally, spends: list[Spend], guarantee: PrivacyGuarantee
+        self, before: Tally, spends: list[Spend], guarantee: PrivacyGuarantee, n_fitting: int
     ) -> BudgetExceededError:
-        limits, spent = self.ledger.limits, before.total(self.ledger.limits)
-        seen = before.seen_by(spends[-1].partition, spends[-1].part)
-        left, with_it, alone = self.left(1, seen), before.copy(), Tally()
+        limits, spent, alone = self.ledger.limits, before.total(self.ledger.limits), Tally()
         for spend in spends:
-            with_it.add(spend)
             alone.add(spend)
+        seen = before.seen_by(spends[-1].partition, spends[-1].part)
         which = "this release" if alone.n_releases == 1 else "these releases"
-        asked = alone.total(Limits(math.inf, 1.0, None, 0.0))
+        fitting = f", of which {n_fitting} would fit" if len(spends) > 1 else ""
+        jointly = f", which counts as gamma={above(alone.sums.joint_gamma):g}"
+        left, in_words = self.left(1, seen), self.left_in_words(seen, bool(alone.sums.delta))
+        remedy = "Ask for less, or begin" if left else "Stop here, or begin"
         return BudgetExceededError(
             f"The budget {self.ledger.path!r} does not allow {which}, and nothing was released: "
-            f"its limits are {limits}; spent is {spent}; asked for was {asked}. "
-            f"{self._remedy(seen, with_it, left)}, or begin a new ledger with larger limits and "
-            "spend there first what is spent here.",
+            f"its limits are {limits}; spent is {spent}; asked for was {alone.total()}"
+            f"{jointly if guarantee.confidence else ''}{fitting}. Left is {in_words}. {remedy} a "
+            "new ledger with larger limits and spend there first what is spent here.",
             spent,
             guarantee,
             left,
         )
 
-    def _remedy(self, seen: Tally, with_it: Tally, left: float) -> str:
-        """Say what the limits still allow, of the one that is too small."""
-        limits, gamma, delta = self.ledger.limits, self.gamma_left(seen), self.delta_left(seen)
-        beside = " beside the slack" if limits.slack else ""
-        most = f"One more release may have an epsilon of {left:g}"
-        if not left:
-            return "Nothing is left: stop here"
-        if limits.gamma is not None:
-            most += "" if gamma else " and no gamma (only what is known on paper)"
-            if with_it.joint_gamma > finite(limits.gamma):
-                also = f"{most}. " if with_it.total(limits).epsilon > limits.epsilon else ""
-                gamma = above(with_it.joint_gamma)
-                return f"{also}Gamma would be {gamma:g}, jointly: sample at a smaller one"
-        if with_it.delta <= limits.free_delta:
-            return f"{most}: ask for less"
-        if delta:
-            return f"One more release may have a delta of {delta:g}{beside}: ask for less"
-        return f"No delta is left{beside}: ask for what promises without one"
+
+def _rest(limit: Fraction, spent: Fraction) -> float:
+    """Return what is left of a limit, and 0 where only a rounding of it is left."""
+    left = below(limit - spent)
+    return left if left > DUST * limit else 0.0

@@ -1,12 +1,11 @@
 """The privacy loss and its composition.
 
 The privacy loss L of a release is the logarithm of how much more likely its outcome is under a
-dataset than under its neighbor: a random number, because the outcome is one. Every promise about a
-release can be read from the law of L. Losses of independent releases add up, so their laws are
-convolved, on a grid. A law is put on the grid by joining the points of its curve delta(epsilon)
-with straight lines in exp(epsilon) [1]_: the curve is convex there, so the joined one lies above
-it, and it is the curve of a discrete loss. A loss with a curve above another one composes to a
-curve above.
+dataset than under its neighbor. Every promise about a release can be read from the law of L. Losses
+of independent releases add up, so their laws are convolved, on a grid. A law is put on the grid by
+joining the points of its curve delta(epsilon) with straight lines in exp(epsilon) [1]_: the curve
+is convex there, so the joined one lies above it, and it is the curve of a discrete loss. A loss
+with a curve above another one composes to a curve above.
 
 References
 ----------
@@ -19,7 +18,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from scipy.optimize import minimize_scalar
 from scipy.signal import lfilter
 from scipy.special import logsumexp
 
-from skdp.core.checks import MOST, check_count, check_levels, check_real, shown
+from skdp.core.checks import check_count, check_levels, check_real, shown
 
 _TAIL = 1e-16  # mass of the sum that the window of the convolution may cut off
 _MAX_POINTS = 2**26
@@ -40,8 +40,8 @@ _COARSE_POINTS = 400  # enough to see how wide a sum spreads
 class PrivacyLossDistribution(ABC):
     """Law of the privacy loss L on the worst pair that a mechanism covers.
 
-    L is positive where the outcome speaks for the dataset it came from. The two datasets of a
-    pair may be exchanged without changing any number here.
+    L is positive where the outcome speaks for the dataset it came from. Exchanging the two datasets
+    of a pair changes no number here.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class PrivacyLossDistribution(ABC):
         Returns
         -------
         float or ndarray of float in [0, 1]
-            ``P(L <= loss)``, of the shape of `loss`; nan where that is.
+            ``P(L <= loss)``; nan where `loss` is.
         """
         return _evaluated(self._cdf, check_levels("loss", loss, "cdf"), 0.0, 1.0)
 
@@ -78,7 +78,7 @@ class PrivacyLossDistribution(ABC):
         Returns
         -------
         float or ndarray of float in [0, 1]
-            ``P(abs(L) <= epsilon)``, of the shape of `epsilon`; nan where that is.
+            ``P(abs(L) <= epsilon)``; nan where `epsilon` is.
         """
         return _evaluated(self._two_sided, check_levels("epsilon", epsilon, "two_sided"), 0.0, 1.0)
 
@@ -93,8 +93,7 @@ class PrivacyLossDistribution(ABC):
         Returns
         -------
         float or ndarray of float in [0, 1]
-            The mean of ``max(0, 1 - exp(epsilon - L))``, of the shape of `epsilon`; nan where
-            that is.
+            The mean of ``max(0, 1 - exp(epsilon - L))``; nan where `epsilon` is.
         """
         return _evaluated(self._delta, check_levels("epsilon", epsilon, "delta"), 1.0, 0.0)
 
@@ -133,13 +132,13 @@ class PrivacyLossDistribution(ABC):
     @property
     def bound(self) -> float:
         """Level that the loss never exceeds; inf if there is none."""
-        return self._bound()
+        return self._support()[1]
 
     def self_compose(self, n: int) -> PrivacyLossDistribution:
         """Law of the total loss of `n` independent releases.
 
-        A law that is on no grid yet is put on one, of distance .001, less if the loss is small or n
-        is large, and more where n is above some 10,000; ``GridLoss.from_law`` takes another one.
+        A law that is on no grid yet is put on one of a suitable distance, .001 or less where n is
+        below some 10,000; ``GridLoss.from_law`` takes another one.
 
         Parameters
         ----------
@@ -160,18 +159,12 @@ class PrivacyLossDistribution(ABC):
         Parameters
         ----------
         other : PrivacyLossDistribution
-            The loss of the other release. Both are put on the finer of their grids, or on a coarser
-            one where the range of the losses needs it.
+            The loss of the other release.
 
         Returns
         -------
         PrivacyLossDistribution
             Its `delta` and `epsilon` are never below the truth.
-
-        Raises
-        ------
-        TypeError
-            If `other` is no law of a loss.
 
         See Also
         --------
@@ -203,9 +196,6 @@ class PrivacyLossDistribution(ABC):
     def _support(self) -> tuple[float, float]:
         """Return an interval that holds the loss, all but a mass of 1e-16 at either end."""
 
-    def _bound(self) -> float:
-        return self._support()[1]
-
     def _self_compose(self, n: int) -> PrivacyLossDistribution:
         return GridLoss.from_law(self, _default_step(self, n))._power(n)
 
@@ -219,9 +209,8 @@ class PrivacyLossDistribution(ABC):
 class GridLoss(PrivacyLossDistribution):
     """A discrete privacy loss: mass `probabilities[i]` at ``(first + i) * step``, some at infinity.
 
-    Made by `self_compose` and `compose`. `delta` and `epsilon` are never below the truth. `cdf`,
-    `two_sided` and `quantile` are those of the discrete law, in which each of the losses that
-    were added has moved by at most one step.
+    Made by `self_compose` and `compose`. `delta` and `epsilon` are never below the truth. In `cdf`,
+    `two_sided` and `quantile` each of the losses that were added has moved by at most one step.
 
     Parameters
     ----------
@@ -248,30 +237,19 @@ class GridLoss(PrivacyLossDistribution):
     probabilities: NDArray[np.float64]
     infinity: float
     limit: float = math.inf
-    _tail: NDArray[np.float64] = field(init=False, repr=False)
-    _other: NDArray[np.float64] = field(init=False, repr=False)
-    _below: NDArray[np.float64] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        owner = type(self).__name__
-        check_real("step", self.step, owner, 0.0, math.inf)
-        check_count("first", self.first, owner, at_least=-MOST)
-        check_real("infinity", self.infinity, owner, 0.0, 1.0, closed="lr")
-        check_real("limit", self.limit, owner, -math.inf, math.inf, closed="r")
-        mass = check_levels("probabilities", self.probabilities, owner, 0.0)
-        if mass.ndim != 1 or not mass.size or not np.isfinite(mass).all():
-            raise ValueError(
-                f"The 'probabilities' parameter of {owner} must be a vector of finite numbers. "
-                f"Got shape {mass.shape}."
-            )
-        object.__setattr__(self, "probabilities", mass)
+    @cached_property
+    def _sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         # tail[i] = sum_{j >= i} p_j and other[i] = sum_{j >= i} p_j exp(l_i - l_j), so that
         # delta(epsilon) = tail[i] + infinity - exp(epsilon - l_i) other[i] just below l_i.
-        tail = np.cumsum(mass[::-1])[::-1]
-        other = lfilter([1.0], [1.0, -math.exp(-self.step)], mass[::-1])[::-1]
-        object.__setattr__(self, "_tail", np.append(tail, 0.0) + self.infinity)
-        object.__setattr__(self, "_other", np.append(other, 0.0))
-        object.__setattr__(self, "_below", np.concatenate([[0.0], np.cumsum(mass)]))
+        falling = self.probabilities[::-1]
+        tail = np.cumsum(falling)[::-1]
+        other = lfilter([1.0], [1.0, -math.exp(-self.step)], falling)[::-1]
+        return np.append(tail, 0.0) + self.infinity, np.append(other, 0.0)
+
+    @cached_property
+    def _below(self) -> NDArray[np.float64]:
+        return np.concatenate([[0.0], np.cumsum(self.probabilities)])
 
     @classmethod
     def from_law(cls, law: PrivacyLossDistribution, step: float) -> GridLoss:
@@ -287,7 +265,7 @@ class GridLoss(PrivacyLossDistribution):
         Returns
         -------
         GridLoss
-            Its `delta` agrees with that of the law on the grid and is above it between.
+            Its `delta` is that of the law at the points of the grid, and above it between them.
         """
         step = check_real("step", step, "from_law", 0.0, math.inf)
         if isinstance(law, cls) and law.step == step:
@@ -306,7 +284,8 @@ class GridLoss(PrivacyLossDistribution):
         """The points of the grid, ndarray of float of shape (n_points,)."""
         return self.step * np.arange(self.first, self.first + self.probabilities.size, dtype=float)
 
-    def _bound(self) -> float:
+    @property
+    def bound(self) -> float:
         return self.limit
 
     def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -326,17 +305,19 @@ class GridLoss(PrivacyLossDistribution):
         index = np.ceil(epsilon / self.step) - self.first
         index = np.clip(index, 0, self.probabilities.size).astype(int)
         above = np.minimum(epsilon - self.step * (self.first + index), 0.0)
-        curve = self._tail[index] - np.exp(above) * self._other[index]
+        tail, other = self._sums
+        curve = tail[index] - np.exp(above) * other[index]
         return np.where(epsilon >= self.limit, 0.0, np.clip(curve, 0.0, 1.0))
 
     def _epsilon(self, delta: float) -> float:
-        reached = np.flatnonzero(self._tail - self._other <= delta)
+        tail, other = self._sums
+        reached = np.flatnonzero(tail - other <= delta)
         if not reached.size:
             return self.limit
         index = int(reached[0])
         level = self.step * (self.first + index)
         if index > 0:
-            level += min(0.0, math.log((self._tail[index] - delta) / self._other[index]))
+            level += min(0.0, math.log((tail[index] - delta) / other[index]))
         return min(self.limit, level)
 
     def _quantile(self, probability: float) -> float:
