@@ -8,7 +8,6 @@ from skdp.audit.certificates import (
     one_run_p_value,
     pair_bound,
 )
-from skdp.audit.density import TruncatedKernelDensity
 from skdp.audit.estimator import EstimatorAudit, audit_estimator
 from skdp.audit.leaks import Leak, find_leaks
 from skdp.audit.lower_bound import AuditResult, audit_epsilon
@@ -21,7 +20,6 @@ __all__ = [
     "Leak",
     "PrivacyLoss",
     "SensitivityAttack",
-    "TruncatedKernelDensity",
     "audit_epsilon",
     "audit_estimator",
     "audit_release",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,37 +13,29 @@ from skdp.audit.rules import MANY_COLUMNS
 from skdp.mechanisms.base import Mechanism
 
 
+@dataclass(frozen=True)
 class _NoisyRelease:
     """Releases of two exact values, each with the number that tells the values apart best.
 
     That number is the distance to one value minus the distance to the other in the norm of the
     mechanism. For Laplace and Gaussian noise it is equivalent to the likelihood ratio of the noise,
     so that only the digits of the release can tell more. Any function of an output is as private as
-    the output, so a bound on this number and the digits holds for the release. `stacked` draws many
-    outputs by one release of a stack.
+    the output, so a bound on this number and the digits holds for the release.
     """
 
-    def __init__(
-        self,
-        values: tuple[NDArray[np.float64], NDArray[np.float64]],
-        mechanism: Mechanism,
-        sensitivity: float,
-        stacked: bool,
-    ) -> None:
-        self.values, self.mechanism, self.sensitivity = values, mechanism, sensitivity
-        self.stacked = stacked
+    values: tuple[NDArray[np.float64], NDArray[np.float64]]
+    mechanism: Mechanism
+    sensitivity: float
+    stacked: bool
 
     def __call__(self, which: int, n: int, rng: np.random.Generator) -> NDArray | Outputs:
         """Return n outputs on x (0) or x' (1), reduced."""
-        value = self.values[which]
-        outputs: Any
+        value, release = self.values[which], self.mechanism.release
         if self.stacked:
             copies = np.broadcast_to(value, (n, *value.shape))
-            outputs = self.mechanism.release(copies, self.sensitivity, rng)
+            outputs = np.asarray(release(copies, self.sensitivity, rng))
         else:
-            outputs = np.array(
-                [self.mechanism.release(value, self.sensitivity, rng) for _ in range(n)]
-            )
+            outputs = np.array([release(value, self.sensitivity, rng) for _ in range(n)])
         if outputs.shape[1:] != value.shape:
             return outputs  # a choice, not a noisy value
         x, x_prime = (self._distance(outputs - exact) for exact in self.values)
@@ -54,10 +45,7 @@ class _NoisyRelease:
 
     def _distance(self, differences: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the norm of each difference, squared for the Euclidean one."""
-        rows = differences.reshape(len(differences), -1)
-        geometry = self.mechanism.geometry
-        if geometry.key == "l1":
-            return np.abs(rows).sum(axis=1)
+        rows, geometry = differences.reshape(len(differences), -1), self.mechanism.geometry
         if geometry.key == "l2":
             return (rows**2).sum(axis=1) / self.sensitivity
         return geometry.distances(rows, np.zeros_like(rows))
