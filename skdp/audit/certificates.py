@@ -15,33 +15,10 @@ from scipy import optimize, special, stats
 def clopper_pearson(
     successes: ArrayLike, trials: ArrayLike, alpha: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return exact one-sided confidence limits of a binomial probability [1]_.
+    """Return exact confidence limits of a binomial probability, each one-sided at level `alpha`.
 
-    Parameters
-    ----------
-    successes : array-like of int
-        Number of successes, between 0 and `trials`.
-    trials : array-like of int
-        Number of trials. Without trials the limits are 0 and 1.
-    alpha : float in (0, 1)
-        Error probability of each limit.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape as broadcast
-        The limits.
-
-    References
-    ----------
-    .. [1] Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case
-       of the binomial", Biometrika 26, 1934.
-
-    Examples
-    --------
-    >>> from skdp.audit import clopper_pearson
-    >>> lower, upper = clopper_pearson(9, 10, 0.05)
-    >>> round(float(lower), 4), round(float(upper), 4)
-    (0.6058, 0.9949)
+    Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the
+    binomial", Biometrika 26, 1934.
     """
     k, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
     # At either end a limit is known, and the beta quantile undefined: replace k there.
@@ -128,39 +105,8 @@ def one_run_p_value(
 ) -> float:
     """Bound the probability of so many right guesses in one run, if epsilon were true.
 
-    The mechanism runs once, on a dataset in which each of `canaries` records was chosen by its
-    own secret fair coin. With ``B ~ Binomial(guesses, q)`` and ``q = exp(epsilon) /
-    (1+exp(epsilon))`` the bound is ``P(B >= v) + 2 m delta max_i P(v > B >= v - i) / i`` [1]_, for
-    the `right` guesses v and the `canaries` m.
-
-    Parameters
-    ----------
-    canaries : int
-        Number of records with a secret coin.
-    guesses : int
-        Number of coins guessed, fixed before the run when delta is positive.
-    right : int
-        Number of right guesses.
-    epsilon : float, at least 0
-        Epsilon of the hypothesis.
-    delta : float in [0, 1), default=0.0
-        Delta of the hypothesis.
-
-    Returns
-    -------
-    float in [0, 1]
-        The p-value of (epsilon, delta)-differential privacy.
-
-    References
-    ----------
-    .. [1] Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023,
-       theorem 5.2.
-
-    Examples
-    --------
-    >>> from skdp.audit import one_run_p_value
-    >>> round(one_run_p_value(1000, 1000, 600, 0.2975), 3)
-    0.05
+    With B ~ Binomial(guesses, q), q = e^epsilon / (1 + e^epsilon), m canaries and v right guesses
+    it is P(B >= v) + 2 m delta max_i P(v > B >= v - i) / i (theorem 5.2 of the source below).
     """
     law = stats.binom(guesses, special.expit(epsilon))
     p_value = float(law.sf(right - 1))
@@ -174,12 +120,19 @@ def one_run_p_value(
 def one_run_bound(
     canaries: int, guesses: int, right: int, alpha: float, delta: float = 0.0
 ) -> float:
-    """Return a lower bound on epsilon from one run with many canaries.
+    """Return a lower bound on epsilon from one run with many canaries [1]_.
+
+    The mechanism runs once, on a dataset in which each of `canaries` records was chosen by its
+    own secret fair coin.
 
     Parameters
     ----------
-    canaries, guesses, right : int
-        As for :func:`one_run_p_value`.
+    canaries : int
+        Number of records with a secret coin.
+    guesses : int
+        Number of coins guessed, fixed before the run when delta is positive.
+    right : int
+        Number of right guesses.
     alpha : float in (0, 1)
         The bound exceeds the true epsilon with at most this probability.
     delta : float in [0, 1), default=0.0
@@ -189,6 +142,10 @@ def one_run_bound(
     -------
     float
         The smallest epsilon that is not rejected at level `alpha`.
+
+    References
+    ----------
+    .. [1] Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023.
 
     Examples
     --------

@@ -99,21 +99,20 @@ def audit_epsilon(
 ) -> AuditResult:
     """Certify a lower bound on the epsilon of a mechanism, and compare it with the claim.
 
-    Search runs choose the pair and the rule (or event, or point) that reveal most; the bound
-    comes from final runs on that one pair, on which nothing is chosen. So several pairs cost
-    search time and no confidence. The label and pair tests look at the values of the outputs and
-    at their digits, since the last bits of a sum of doubles may give its terms away. A mechanism
-    whose claim is exactly true still fails with probability up to `alpha`.
+    Search runs choose the pair and the rule that reveal most. The bound comes from final runs on
+    that one pair, on which nothing is chosen, so several pairs cost no confidence. The label and
+    pair tests look at the values of the outputs and at their digits, since the last bits of a sum
+    of doubles may give its terms away. A mechanism whose claim is exactly true still fails with
+    probability up to `alpha`.
 
     Parameters
     ----------
     mechanism : callable
-        ``mechanism(x, n, rng)`` returns n independent outputs on the dataset x: n numbers,
-        strings, booleans or rows of them, of any type; nan is an output like another. For
-        ``method="one-run"`` a dataset is a sequence of records, n is 1, and the output has one
-        score per record.
+        ``mechanism(x, n, rng)`` returns n independent outputs on the dataset x: numbers, strings,
+        booleans or rows of them, of any type. For "one-run" n is 1, and the output has one score
+        per record.
     pairs : sequence of (x, x_prime)
-        Datasets between which the claim should hold. For "one-run": two equally long sequences;
+        Datasets between which the claim should hold. For "one-run" two equally long sequences;
         the audited dataset takes each record from one or the other, by a secret coin.
     claimed_epsilon : float, at least 0
         The claim.
@@ -122,8 +121,7 @@ def audit_epsilon(
     n_search : int, default=20_000
         Runs per dataset in the search, on each pair.
     n_final : int, default=100_000
-        Runs per dataset in the final test; the label test makes twice as many by secret coins.
-        "one-run" makes one search run and one final run whatever the two numbers say.
+        Runs per dataset in the final test. "one-run" makes one search run and one final run.
     alpha : float in (0, 1), default=0.05
         Probability of a bound above the true epsilon.
     method : {"label", "pair", "local", "one-run"}, default="label"

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skdp.audit import clopper_pearson, label_bound, one_run_bound, one_run_p_value, pair_bound
+from skdp.audit import label_bound, one_run_bound, pair_bound
+from skdp.audit.certificates import clopper_pearson, one_run_p_value
 
 
 @given(n=st.integers(1, 10_000), share=st.floats(0, 1), alpha=st.floats(1e-6, 0.4))
