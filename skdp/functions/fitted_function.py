@@ -127,7 +127,7 @@ class FittedFunctionTarget(Target):
                 f"{type(public_fit).__name__} predicts labels of several outputs. "
                 "FittedFunctionTarget takes classifiers of one."
             )
-        n_classes = np.size(self._classes)
+        n_classes = 0 if self._classes is None else len(self._classes)
         self._columns = (n_classes,) if n_classes > 2 else ()
         self._points = self.transformer.lattice_
         # the lattice as the last step sees it; None behind steps that are fitted to private records
