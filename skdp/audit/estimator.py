@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,13 +110,10 @@ def audit_estimator(
     record: Container = None,
     pairs: int = 20,
     oracle: object = None,
-    stacked: bool = False,
-    n_search: int = 2000,
-    n_final: int = 10_000,
     alpha: float = 1e-3,
-    method: str | None = None,
     n_jobs: int | None = None,
     rng: int | np.random.Generator | None = None,
+    **options: Any,
 ) -> EstimatorAudit:
     """Audit a fitted private estimator on pairs of neighboring datasets.
 
@@ -140,18 +138,14 @@ def audit_estimator(
         Number of pairs.
     oracle : callable or None, default=None
         Source of the pairs; None takes the one of the estimator's SensitivitySampler.
-    stacked : bool, default=False
-        As in :func:`audit_release`.
-    n_search, n_final : int
-        Runs per dataset in the search and in the final test of each pair.
     alpha : float in (0, 1), default=1e-3
         Level of each pair's bound and of the verdict over all pairs.
-    method : {"label", "pair"} or None, default=None
-        None is "label", or "pair" where the guarantee has a delta.
     n_jobs : int or None, default=None
         Parallel jobs over the pairs. Results do not depend on it.
     rng : int, Generator or None, default=None
         Source of randomness, of the pairs and of the noise.
+    **options : dict
+        The options `stacked`, `method`, `n_search` and `n_final` of :func:`audit_release`.
 
     Returns
     -------
@@ -193,15 +187,7 @@ def audit_estimator(
         source = _oracle_pairs(plan, oracle, n, pairs, seed)
     else:
         source = _record_pairs(plan, dataset, record, pairs)
-    audit = partial(
-        audit_release,
-        sensitivity=known.value,
-        stacked=stacked,
-        n_search=n_search,
-        n_final=n_final,
-        alpha=alpha,
-        method=method,
-    )
+    audit = partial(audit_release, sensitivity=known.value, alpha=alpha, **options)
     target = known.bounded(plan.target)
     seeds = np.random.SeedSequence(seed).generate_state(2 * pairs).reshape(pairs, 2).tolist()
     outcomes = Parallel(n_jobs=n_jobs)(

@@ -137,28 +137,29 @@ class _Search:
         if isinstance(part, str):
             written = _digits(part)
             yield from ((kind, len(written & digits)) for kind, digits in self.digits.items())
-        elif isinstance(part, bytes | bytearray):
-            yield from self._in_bytes(bytes(part))
-        elif isinstance(part, float | complex | np.ndarray | np.generic):
-            array = np.atleast_1d(part)
-            while isinstance(array.base, np.ndarray):  # a view leads to all of an array
-                array = array.base
-            if array.dtype.kind in "fc":
-                numbers = array.astype(np.complex128).reshape(-1).view(np.float64)
-                yield from ((k, _count(private, numbers)) for k, private in self.numbers.items())
-            if array.dtype.kind == "V":
-                yield from self._in_bytes(array.tobytes())
-            elif array.dtype.kind in "fiu" and self.rows:
-                yield from self._in_bytes(array.astype(np.float64).tobytes())
+        elif isinstance(part, bytes | bytearray | float | complex | np.ndarray | np.generic):
+            numbers = _numbers_in(part)
+            yield from ((kind, _count(each, numbers)) for kind, each in self.numbers.items())
+            data = bytes(part) if isinstance(part, bytes | bytearray) else numbers.tobytes()
+            yield "records", sum(row in data for row in self.rows)
         if self.n_records >= _LEAST_RECORDS and _length(part) == self.n_records:
             yield "one per record", self.n_records
 
-    def _in_bytes(self, data: bytes) -> Iterator[tuple[str, int]]:
-        """Search for doubles of either byte order at any place, and for rows."""
-        words = [np.frombuffer(data[i : len(data) - (len(data) - i) % 8], "<f8") for i in range(8)]
-        both = np.concatenate([*words, *(each.byteswap() for each in words)])
-        yield from ((k, int(np.isin(each, both).sum())) for k, each in self.numbers.items())
-        yield "records", sum(row in data for row in self.rows)
+
+def _numbers_in(part: Any) -> NDArray[np.float64]:
+    """Return the numbers of an array, or doubles of either byte order at any place of bytes."""
+    if isinstance(part, bytes | bytearray):
+        ends = [len(part) - (len(part) - i) % 8 for i in range(8)]
+        words = [np.frombuffer(part[i:end], "<f8") for i, end in enumerate(ends)]
+        return np.concatenate([*words, *(each.byteswap() for each in words)])
+    array = np.atleast_1d(part)
+    while isinstance(array.base, np.ndarray):  # a view leads to all of an array
+        array = array.base
+    if array.dtype.kind == "V":
+        return _numbers_in(array.tobytes())
+    if array.dtype.kind == "c":
+        array = np.stack([array.real, array.imag])
+    return array.astype(np.float64).ravel() if array.dtype.kind in "fiu" else np.empty(0)
 
 
 def _walk(thing: Any) -> Iterator[tuple[str, Any]]:

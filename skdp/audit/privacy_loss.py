@@ -14,9 +14,7 @@ IEEE S&P 2022.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,9 +27,6 @@ from skdp.core.checks import check_rules
 from skdp.core.types import Matrix
 
 GRID_SIZE = {1: 1001, 2: 101, 3: 31}
-
-FRESH_EXPONENT = 1.15
-"""The second stage uses ``h ~ n**(-1.15/(d+4))``: less bias than the usual 1, a little noisier."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +112,7 @@ class PrivacyLoss:
         seen = [f"atoms above {self.atom_floor:.3g}"] if self.is_atom.any() else []
         seen += [] if self.is_atom.all() else [f"densities above {self.floor:.3g}"]
         return (
-            f"loss {self.loss[best]:.4g} at output {_show(self.points[best])} "
+            f"loss {self.loss[best]:.4g} at output {show(self.points[best])} "
             f"({self.confidence:g} interval {self.lower[best]:.4g} to {self.upper[best]:.4g}); "
             f"seen: {' and '.join(seen)}"
         )
@@ -218,57 +213,6 @@ def _check_grid(grid: ArrayLike, d: int) -> NDArray[np.float64]:
     return points
 
 
-class LossPoint(NamedTuple):
-    """One output, an atom or not, the loss there, and its one-sided lower limit.
-
-    The sign is 1 where x is the likelier dataset, else -1. The resolution is the largest loss that
-    the larger of the two densities allows beside the floor.
-    """
-
-    value: Any
-    is_atom: bool
-    sign: int
-    loss: float = 0.0
-    lower: float = 0.0
-    floor: float = 0.0
-    resolution: float = 0.0
-
-    def __str__(self) -> str:
-        kind = "probability" if self.is_atom else "density"
-        return f"output {_show(self.value)}, blind below {kind} {self.floor:.3g}"
-
-
-def most_revealing_point(x: Outputs, y: Outputs, confidence: float) -> LossPoint:
-    """Find the output whose loss has the largest lower limit; the largest loss may be noise."""
-    loss = estimate_privacy_loss(x, y, confidence=confidence)
-    lower = loss.loss - stats.norm.ppf(confidence) * loss.standard_error
-    k = int(np.argmax(np.where(loss.visible, lower, -np.inf)))
-    sign = 1 if loss.log_ratio[k] >= 0 else -1
-    return LossPoint(loss.points[k], bool(loss.is_atom[k]), sign, lower=max(float(lower[k]), 0.0))
-
-
-def loss_at(point: LossPoint, x: Outputs, y: Outputs, confidence: float) -> LossPoint:
-    """Estimate the loss at a point from fresh samples, with a one-sided limit by the delta method.
-
-    The bandwidth is smaller than in the search: bias, which the limit does not cover, shrinks
-    faster than noise.
-    """
-    samples = Samples(x, y)
-    if point.is_atom:
-        part = samples.at_value(point.value)
-    else:
-        part = samples.at_points(np.reshape(point.value, (1, -1)), exponent=FRESH_EXPONENT)
-    f_x, f_y = float(part.density_x[0]), float(part.density_y[0])
-    loss = point.sign * math.log(f_x / f_y)
-    lower = loss - float(stats.norm.ppf(confidence) * part.standard_error[0])
-    return point._replace(
-        loss=max(loss, 0.0),
-        lower=max(lower, 0.0),
-        floor=part.floor,
-        resolution=math.log(max(f_x, f_y) / part.floor),
-    )
-
-
-def _show(output: object) -> str:
+def show(output: object) -> str:
     """Write an output to four digits."""
     return np.array2string(np.asarray(output), precision=4)

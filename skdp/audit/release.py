@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,11 +59,8 @@ def audit_release(
     sensitivity: float,
     *,
     stacked: bool = False,
-    n_search: int = 2000,
-    n_final: int = 10_000,
-    alpha: float = 0.05,
     method: str | None = None,
-    rng: int | np.random.Generator | None = None,
+    **options: Any,
 ) -> AuditResult:
     """Audit the noise that a mechanism adds to two exact values.
 
@@ -82,16 +80,11 @@ def audit_release(
         Draw many outputs by one release of a stack of copies, which is hundreds of times faster,
         but right only where the noise is independent from value to value, as for LaplaceMechanism
         and GaussianMechanism.
-    n_search : int, default=2000
-        Runs per value in the search.
-    n_final : int, default=10_000
-        Runs per value in the final test.
-    alpha : float in (0, 1), default=0.05
-        Probability of a bound above the true epsilon.
     method : {"label", "pair"} or None, default=None
         None is "label", or "pair" where the guarantee has a delta.
-    rng : int, Generator or None, default=None
-        Source of randomness, of the noise too.
+    **options : dict
+        The options `n_search` (here 2,000 runs), `n_final` (10,000 runs), `alpha` and `rng` of
+        :func:`skdp.audit.audit_epsilon`.
 
     Returns
     -------
@@ -124,9 +117,6 @@ def audit_release(
         [(0, 1)],
         claimed_epsilon=claim.epsilon,
         delta=claim.delta,
-        n_search=n_search,
-        n_final=n_final,
-        alpha=alpha,
         method=method or ("pair" if claim.delta else "label"),
-        rng=rng,
+        **{"n_search": 2000, "n_final": 10_000} | options,
     )

@@ -1,16 +1,15 @@
 """The local approach: known losses, the delta-method error, atoms, and what is refused."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 from benchmarks.gallery import GeometricNoise, LaplaceNoise, MaxOfNoisy, RandomizedResponse
-from skdp.audit import estimate_privacy_loss
+from skdp.audit import audit_epsilon, estimate_privacy_loss
 from skdp.audit.densities import kernel_density
-from skdp.audit.outputs import as_outputs
-from skdp.audit.privacy_loss import LossPoint, loss_at, most_revealing_point
 
 ROWS = np.random.default_rng(0).random
 
@@ -130,26 +129,24 @@ def test_delta_method_and_coverage_against_simulation():
     assert (covered.sum(axis=0) >= 129).all()
 
 
-def test_the_search_shuns_noisy_points():
-    # The plain argmax lies where few outputs are and is inflated: the lower limit decides.
-    x, y = map(as_outputs, outputs(GeometricNoise(1.0), 0, 1, 5000, seed=1))
-    point = most_revealing_point(x, y, confidence=0.999)
-    assert point.is_atom
-    assert -3 <= point.value <= 4
-    assert point.sign == (1 if point.value <= 0 else -1)
-    assert loss_at(point, x, y, 0.95).loss == pytest.approx(1.0, abs=0.1)
-    assert estimate_privacy_loss(x, y).loss.max() > 1.1
-
-
-def test_a_second_sample_keeps_point_and_direction():
-    point = LossPoint(-1.0, False, 1)
-    x, y = map(as_outputs, outputs(LaplaceNoise(1.0), 0.0, 1.0, 50_000))
-    fresh = loss_at(point, x, y, 0.95)
-    assert (fresh.value, fresh.sign) == (-1.0, 1)
-    assert fresh.loss == pytest.approx(1.0, abs=0.1)
-    assert fresh.lower < fresh.loss < fresh.resolution
-    assert loss_at(LossPoint(-1.0, False, -1), x, y, 0.95).loss == 0.0
-    assert "blind below density" in str(fresh)
+def test_the_search_shuns_noisy_points_and_a_second_sample_decides():
+    """The plain argmax lies where few outputs are, and is inflated."""
+    mechanism = GeometricNoise(1.0)
+    assert estimate_privacy_loss(*outputs(mechanism, 0, 1, 5000, seed=1)).loss.max() > 1.1
+    options = {"claimed_epsilon": 1.0, "n_search": 5000, "n_final": 50_000, "method": "local"}
+    found = audit_epsilon(mechanism, [(0, 1)], rng=1, **options)
+    assert re.search(r"loss at output (-[123]|[0-4]), blind below probability", found.event)
+    assert found.lower_bound < found.estimate < found.resolution
+    assert found.estimate == pytest.approx(1.0, abs=0.1)
+    smooth = audit_epsilon(LaplaceNoise(1.0), [(0.0, 1.0)], rng=1, **options)
+    assert "blind below density" in smooth.event
+    # where only the search runs told them apart the fresh loss is nothing
+    calls = iter(range(4))
+    lucky = audit_epsilon(
+        lambda x, n, rng: rng.random(n) < 0.3 * (1 + 2 * (next(calls) == 0)), [(0, 1)], rng=1,
+        **options,
+    )  # fmt: skip
+    assert lucky.lower_bound < 0.1
 
 
 @pytest.mark.loop(
