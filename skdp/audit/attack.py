@@ -32,8 +32,7 @@ class SensitivityAttack:
     norm : float
         Norm of the change of the target.
     base : Dataset
-        The records that both datasets share: a named tuple of X, y and sample_weight, None for
-        the parts that the oracle does not yield.
+        The records that both datasets share: a named tuple of X, y and sample_weight.
     record, other : Dataset of one record
         The record of the first dataset that the other record replaces in the second.
     history : ndarray of shape (n_iter,)

@@ -47,11 +47,10 @@ class EstimatorAudit:
     alpha : float
         Level of each bound and of the verdict.
     p_value : float
-        Probability that the bounds of so many pairs exceed a promise that is kept; 1 for pairs
-        outside of the promise.
+        Probability of so many bounds above a promise that is kept; 1 for pairs that it does not
+        cover.
     covered : bool
-        True if the promise speaks of these pairs: of pairs drawn from the oracle, and of any pair
-        when gamma is 0.
+        True for pairs drawn from the oracle, and for any pair when gamma is 0.
     seed : int
         Pass it as `rng` to repeat the audit.
 
@@ -118,9 +117,9 @@ def audit_estimator(
     """Audit a fitted private estimator on pairs of neighboring datasets.
 
     The target is evaluated once on each dataset, and the noise is drawn again and again around
-    the two exact values. With ``record=None`` the pairs come from the oracle, as in the promise:
-    the bound may exceed the claim on at most a share gamma of them. A promise with a gamma does
-    not speak of pairs with a chosen record; they show its effect on an outlier.
+    the two exact values. With ``record=None`` the pairs come from the oracle: the bound may exceed
+    the claim on at most a share gamma of them. A promise with a gamma does not cover pairs with a
+    chosen record; they show its effect on an outlier.
 
     Parameters
     ----------
@@ -128,7 +127,7 @@ def audit_estimator(
         Fitted.
     X : array-like of shape (n_samples, n_features)
         Records. Without `record` only their number and their columns are used. With it the result
-        is computed from them and is as sensitive as they are: do not publish it.
+        depends on them: do not publish it.
     y : array-like of shape (n_samples,) or None, default=None
         Responses.
     record : tuple (x, y), array-like of shape (1, n_features), or None, default=None
@@ -220,9 +219,8 @@ def exceedance_p_value(
 
     A new pair exceeds the k-th of m calibrating norms with a probability that is itself random,
     Beta(m + 1 - k, k) for continuous norms, so the number of new pairs not covered is
-    beta-binomial, with k = ceil((1 - gamma)(m + 1)), and stochastically smaller for a larger k.
-    The bound of a covered pair exceeds the claim with probability at most `alpha`.
-    `n_calibrating` is 0 when the sensitivity was known.
+    beta-binomial, with k = ceil((1 - gamma)(m + 1)). The bound of a covered pair exceeds the claim
+    with probability at most `alpha`. `n_calibrating` is 0 when the sensitivity was known.
     """
     uncovered = np.arange(n_pairs + 1)
     if n_calibrating == 0 or gamma == 0:

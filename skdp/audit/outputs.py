@@ -144,6 +144,14 @@ def _read(text: str) -> tuple[float, int]:
     return value, int.from_bytes(digest, "little")
 
 
+def index_among(known: NDArray, keys: NDArray) -> NDArray[np.intp]:
+    """Return the index of each key among known ones, which are sorted; -1 for none of them."""
+    if not len(known):
+        return np.full(keys.shape, -1)
+    place = np.searchsorted(known, keys).clip(max=len(known) - 1)
+    return np.where(known[place] == keys, place, -1)
+
+
 class AtomTable:
     """The values that repeat in a sample, of any type, and their index in new samples.
 
@@ -169,7 +177,4 @@ class AtomTable:
 
     def index(self, sample: Outputs) -> NDArray[np.intp]:
         """Return the index of the atom in each row, -1 where there is none."""
-        if not len(self):
-            return np.full(len(sample), -1)
-        place = np.searchsorted(self._keys, sample.rows).clip(max=len(self) - 1)
-        return np.where(self._keys[place] == sample.rows, self._rank[place], -1)
+        return np.append(self._rank, -1)[index_among(self._keys, sample.rows)]

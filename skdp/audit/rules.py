@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from skdp.audit.certificates import clopper_pearson
 from skdp.audit.digits import Code, codes_for
-from skdp.audit.outputs import MIN_ATOM_COUNT, AtomTable, Outputs
+from skdp.audit.outputs import MIN_ATOM_COUNT, AtomTable, Outputs, index_among
 
 CUT_ALPHA, RULE_ALPHA = 1e-3, 0.05
 """Levels of the lower limits of rates, by which a search compares first thresholds and then rules.
@@ -81,12 +81,15 @@ def _cross_fitted(name: str, learn: Learn, x: Outputs, y: Outputs) -> Candidate:
 
 def lines(x: Outputs, y: Outputs) -> list[Candidate]:
     """Score by the output itself, for losses that grow from one end of the line to the other."""
-    scores = {"output": partial(_signed, sign=1), "-output": partial(_signed, sign=-1)}
-    return [Candidate(name, score, score(x), score(y)) for name, score in scores.items()]
 
+    def rising(outputs: Outputs) -> NDArray[np.float64]:
+        return np.nan_to_num(outputs.values[:, 0], nan=np.nan)  # infinite ones become finite
 
-def _signed(outputs: Outputs, sign: int) -> NDArray[np.float64]:
-    return sign * np.nan_to_num(outputs.values[:, 0], nan=np.nan)  # infinite ones become finite
+    def falling(outputs: Outputs) -> NDArray[np.float64]:
+        return -rising(outputs)
+
+    named = (("output", rising), ("-output", falling))
+    return [Candidate(name, score, score(x), score(y)) for name, score in named]
 
 
 def learn_frequencies(x: Outputs, y: Outputs, keys: Keys) -> Score:
@@ -97,25 +100,12 @@ def learn_frequencies(x: Outputs, y: Outputs, keys: Keys) -> Score:
     in_x, in_y = keys(x).ravel(), keys(y).ravel()
     known, counts = np.unique(np.concatenate([in_x, in_y]), return_counts=True)
     known = known[counts >= MIN_ATOM_COUNT]
-    n_x, n_y = (
-        np.bincount(_index(each, known), minlength=len(known) + 1) + 0.5 for each in (in_x, in_y)
-    )
+    indices = (index_among(known, each) for each in (in_x, in_y))
+    n_x, n_y = (np.bincount(i[i >= 0], minlength=len(known)) + 0.5 for i in indices)
     ratio = np.log(n_x / n_y)
     shrunk = np.sign(ratio) * np.maximum(np.abs(ratio) - np.sqrt(1 / n_x + 1 / n_y), 0.0)
-    return partial(_sum_of_ratios, keys=keys, known=known, ratios=np.append(shrunk[:-1], 0.0))
-
-
-def _sum_of_ratios(
-    outputs: Outputs, keys: Keys, known: NDArray, ratios: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    return ratios[_index(keys(outputs), known)].reshape(len(outputs), -1).sum(axis=1)
-
-
-def _index(keys: NDArray, known: NDArray) -> NDArray[np.intp]:
-    """Return the index of each key among the known ones, and their number elsewhere."""
-    place = np.searchsorted(known, keys)
-    padded = np.append(known, np.zeros(1, known.dtype))
-    return np.where(padded[place] == keys, place, len(known))
+    ratios = np.append(shrunk, 0.0)  # the last of unknown keys, whose index is -1
+    return lambda new: ratios[index_among(known, keys(new))].reshape(len(new), -1).sum(axis=1)
 
 
 class _Cells:
@@ -171,14 +161,10 @@ def learn_classifier(x: Outputs, y: Outputs, seed: int) -> Score:
     model = HistGradientBoostingClassifier(
         max_iter=35, learning_rate=0.17, max_leaf_nodes=8, early_stopping=False, random_state=seed
     )
-    with threadpool_limits(1):  # on a busy machine more threads wait for each other
-        model.fit(np.concatenate([x.features, y.features]), labels)
-    return partial(_log_odds, model=model)
-
-
-def _log_odds(outputs: Outputs, model: HistGradientBoostingClassifier) -> NDArray[np.float64]:
-    with threadpool_limits(1):
-        return np.asarray(model.decision_function(outputs.features))
+    # on a busy machine more threads wait for each other
+    alone = threadpool_limits.wrap(limits=1)
+    alone(model.fit)(np.concatenate([x.features, y.features]), labels)
+    return lambda outputs: alone(model.decision_function)(outputs.features)
 
 
 def learn_direction(x: Outputs, y: Outputs) -> Score:
@@ -186,11 +172,7 @@ def learn_direction(x: Outputs, y: Outputs) -> Score:
     a, b = (np.nan_to_num(sample.features) for sample in (x, y))
     pooled = np.cov(a, rowvar=False) + np.cov(b, rowvar=False)
     direction = np.linalg.lstsq(pooled, a.mean(axis=0) - b.mean(axis=0), rcond=1e-9)[0]
-    return partial(_along, direction=direction)
-
-
-def _along(outputs: Outputs, direction: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.nan_to_num(outputs.features) @ direction
+    return lambda outputs: np.nan_to_num(outputs.features) @ direction
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """The Bernstein basis on a box: a function becomes its values on a lattice, and back.
 
-A function on a box is released through its values on a regular lattice. Noise is added to those
-values, and everything in this module that follows, from the coefficients to a normalized density,
-is a linear map or a repair of what is already released, so it costs no privacy.
+Noise is added to the values. From the coefficients to a normalized density, all else is computed
+from what is released, so it costs no privacy.
 """
 
 from __future__ import annotations
@@ -127,8 +126,8 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is out of range, the box does not fit the number of columns, or there
-            would be more than 10 million basis functions.
+            If a parameter is out of range, the box does not fit the columns, or there would be
+            more than 10 million basis functions.
         """
         n_features = validate_data(self, X, dtype=np.float64).shape[1]
         check_count("degree", self.degree, "BernsteinTransformer", at_most=MAX_DEGREE)
@@ -197,11 +196,6 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         -------
         ndarray of str of shape (n_basis,)
             Such as ``"x0^3 x1^5"`` for lattice point (3, 5) / degree.
-
-        Raises
-        ------
-        ValueError
-            If the names do not agree with those of :meth:`fit`, in number or in words.
         """
         names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         powers = np.ndindex(*(self.degree + 1,) * self.n_features_in_)
@@ -222,13 +216,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_coefficients,) or (n_coefficients, n_outputs)
-            The coefficients, for :meth:`evaluate`: `n_basis` of them, or more where "auto" has
-            chosen a higher degree.
-
-        Raises
-        ------
-        ValueError
-            If there is not one finite value, or row, for every lattice point.
+            `n_basis` coefficients, or more where "auto" has chosen a higher degree.
         """
         return coefficients_of(self, values)
 
@@ -266,8 +254,6 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     def integral(self, coefficients: ArrayLike) -> NDArray[np.float64] | float:
         """Integrate the function with these coefficients over the box, exactly.
 
-        Every basis function has the same integral, the volume of the box divided by their number.
-
         Parameters
         ----------
         coefficients : array-like of shape (n_coefficients,) or (n_coefficients, n_outputs)
@@ -277,11 +263,6 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         -------
         float or ndarray of shape (n_outputs,)
             The integral, in units of the function times the volume of the box.
-
-        Raises
-        ------
-        ValueError
-            If the coefficients do not fit.
         """
         tensor = as_coefficients(coefficients, self)
         mean = tensor.reshape(-1, tensor.shape[-1]).mean(axis=0)

@@ -31,12 +31,10 @@ class BernsteinTarget(Target):
     function : callable
         ``function(X, points)`` or ``function(X, y, points)`` evaluates the function that the
         dataset determines. `points` has shape (n_points, n_variables); the result has shape
-        (n_points,) or (n_points, n_outputs). When it has a parameter `random_state`, it is given
-        an integer there, the same for both evaluations of a pair. A :class:`FunctionTarget`
-        brings a key of its own.
+        (n_points,) or (n_points, n_outputs). A parameter `random_state` is given an integer, the
+        same for both evaluations of a pair. A :class:`FunctionTarget` brings a key of its own.
     transformer : BernsteinTransformer
-        Lattice and box. If it is not fitted, the box has one row of its `feature_range` for each
-        variable; a pair makes it an interval.
+        Lattice and box, with one row of its `feature_range` for each variable.
 
     Raises
     ------
