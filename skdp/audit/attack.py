@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, join_records, neighboring_pair
@@ -35,8 +34,8 @@ class SensitivityAttack:
         The records that both datasets share: a named tuple of X, y and sample_weight.
     record, other : Dataset of one record
         The record of the first dataset that the other record replaces in the second.
-    history : ndarray of shape (n_iter,)
-        Largest norm after each evaluation of a pair; -inf before the first that has a value.
+    n_pairs : int
+        Number of pairs that were evaluated.
     n_failures : int
         Number of pairs on which the target could not be evaluated, which the search passes over.
     sensitivity : float or None, default=None
@@ -58,7 +57,7 @@ class SensitivityAttack:
     base: Dataset = field(repr=False)
     record: Dataset
     other: Dataset
-    history: NDArray[np.float64] = field(repr=False)
+    n_pairs: int
     n_failures: int
     sensitivity: float | None = None
     position: int = -1
@@ -69,7 +68,7 @@ class SensitivityAttack:
         return None if self.sensitivity is None else self.norm / self.sensitivity
 
     def __str__(self) -> str:
-        found = f"largest norm found {self.norm:.4g} in {len(self.history)} pairs"
+        found = f"largest norm found {self.norm:.4g} in {self.n_pairs} pairs"
         if self.sensitivity is None:
             return found
         return f"{found}, {self.ratio:.3g} times the sensitivity {self.sensitivity:.4g}"
@@ -160,7 +159,7 @@ def find_large_sensitivity(
         base=best.base,
         record=best.two.take(np.array([0])),
         other=best.two.take(np.array([1])),
-        history=np.maximum.accumulate(norms),
+        n_pairs=n_iter,
         n_failures=int(np.isneginf(norms).sum()),
         sensitivity=sensitivity,
         position=best.position,

@@ -24,10 +24,8 @@ from sklearn.base import BaseEstimator
 from skdp.core.dataset import as_dataset, belongs_to
 from skdp.core.types import Container
 
-# Fewer records than these could be as many as something else by chance.
-_LEAST_RECORDS = 8
-# So many digits of a number in a text single it out among millions.
-_LEAST_DIGITS = 8
+_LEAST_RECORDS = 8  # fewer could be as many as something else by chance
+_LEAST_DIGITS = 8  # so many in a text single a number out among millions
 
 
 @dataclass(frozen=True, order=True)
@@ -89,10 +87,6 @@ def find_leaks(
     list of Leak
         In the order of the object; empty if nothing was found.
 
-    See Also
-    --------
-    skdp.audit.audit_estimator : Attacks a release by what it does, not by what it holds.
-
     Examples
     --------
     >>> import numpy as np
@@ -137,7 +131,7 @@ class _Search:
         if isinstance(part, str):
             written = _digits(part)
             yield from ((kind, len(written & digits)) for kind, digits in self.digits.items())
-        elif isinstance(part, bytes | bytearray | float | complex | np.ndarray | np.generic):
+        elif isinstance(part, bytes | bytearray | float | np.ndarray | np.generic):
             numbers = _numbers_in(part)
             yield from ((kind, _count(each, numbers)) for kind, each in self.numbers.items())
             data = bytes(part) if isinstance(part, bytes | bytearray) else numbers.tobytes()
@@ -157,8 +151,6 @@ def _numbers_in(part: Any) -> NDArray[np.float64]:
         array = array.base
     if array.dtype.kind == "V":
         return _numbers_in(array.tobytes())
-    if array.dtype.kind == "c":
-        array = np.stack([array.real, array.imag])
     return array.astype(np.float64).ravel() if array.dtype.kind in "fiu" else np.empty(0)
 
 

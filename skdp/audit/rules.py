@@ -50,14 +50,16 @@ def candidate_scores(x: Outputs, y: Outputs, seed: int) -> list[Candidate]:
     half, cells = len(x) // 2, _Cells(x[: len(x) // 2], y[: len(x) // 2])
     in_cells = learn_frequencies(x[:half], y[:half], cells)
     tabulated = [
-        Candidate("ratio of atoms and intervals", in_cells, in_cells(x[half:]), in_cells(y[half:])),
-        _cross_fitted("ratio of atoms", partial(learn_frequencies, keys=_atoms), x, y),
+        Candidate(
+            "log ratio of atoms and intervals", in_cells, in_cells(x[half:]), in_cells(y[half:])
+        ),
+        _cross_fitted("log ratio of atoms", partial(learn_frequencies, keys=_atoms), x, y),
     ]
     few = cells.table.share > 0.9 and len(cells.table) <= MANY_ATOMS
     for name, code in {} if few else codes_for(x, y).items():
         learn = partial(learn_frequencies, keys=partial(_digits, code=code))
         # Most mechanisms have honest digits, and a leak there is large: lucky rules must not win.
-        found = _cross_fitted(f"ratio of {name}", learn, x, y)
+        found = _cross_fitted(f"log ratio of {name}", learn, x, y)
         tabulated.append(found._replace(level=CUT_ALPHA))
     if x.n_columns == 1:
         is_ordered = np.isfinite(x.values).any() or np.isfinite(y.values).any()

@@ -17,18 +17,7 @@ from skdp.functions.bernstein import BernsteinTransformer
 
 
 class ReleasedFunction(BaseEstimator):
-    """A function on a box, released through its values on a lattice.
-
-    Base class of the released estimators. As of a frozen estimator, `fit` does nothing, so none of
-    them can come to hold private records by being fitted again.
-
-    Parameters
-    ----------
-    transformer : BernsteinTransformer
-        The basis, fitted.
-    coefficients : ndarray of shape (n_coefficients,) or (n_coefficients, n_outputs)
-        As returned by its ``coefficients``.
-    """
+    """Base of the released estimators, whose `fit` does nothing, so that they hold no records."""
 
     def __init__(self, transformer: BernsteinTransformer, coefficients: ArrayLike):
         self.transformer = transformer
@@ -39,24 +28,7 @@ class ReleasedFunction(BaseEstimator):
         return self
 
     def evaluate(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Evaluate the function.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Its values. For a classifier of two classes positive for the second one, and for an
-            outlier detector negative for outliers.
-
-        Raises
-        ------
-        ValueError
-            If a point is outside the box and the transformer does not clip.
-        """
+        """Evaluate the function at points of the box, one row each."""
         return self.transformer.evaluate(self.coefficients, X)
 
     @property

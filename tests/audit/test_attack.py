@@ -33,9 +33,7 @@ def test_the_pair_that_is_reported_has_the_norm_that_is_reported():
     assert (base.shape, record.shape, other.shape) == ((9, 2), (1, 2), (1, 2))
     change = mean(np.r_[base, record]) - mean(np.r_[base, other])
     assert np.abs(change).sum() == pytest.approx(found.norm)
-    assert len(found.history) == 60
-    assert (np.diff(found.history) >= 0).all()
-    assert found.history[-1] == found.norm
+    assert "in 60 pairs" in str(found)
 
 
 @pytest.mark.slow
@@ -81,7 +79,7 @@ def test_pairs_without_a_value_are_passed_over():
     found, again = (find_large_sensitivity(fragile, BOX, 5, 100, random_state=0) for _ in range(2))
     assert 0 < found.n_failures < 100
     assert np.isfinite(found.norm)
-    assert np.array_equal(again.history, found.history)
+    assert (again.norm, again.n_failures) == (found.norm, found.n_failures)
     for call, word in (((lambda X: 1 / 0, BOX, 5, 20), "all of 20"), ((mean, BOX, 0, 5), "n_samp")):
         with pytest.raises(ValueError, match=word):
             find_large_sensitivity(*call, random_state=0)
