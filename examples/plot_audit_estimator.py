@@ -57,7 +57,7 @@ plt.show()
 # A patient whose values are all ten standard deviations off is not a record of the oracle, and the
 # promise does not speak of such a patient. The audit says what that means.
 
-outlier = (np.full(X.shape[1], 10.0), 600.0)
+outlier = (np.full((1, X.shape[1]), 10.0), [600.0])
 print(audit_estimator(model, X, y, record=outlier, pairs=5, stacked=True, rng=0))
 
 # %%

@@ -1,14 +1,7 @@
 """Audits of a privacy claim, for any mechanism and for fitted estimators."""
 
 from skdp.audit.attack import SensitivityAttack, find_large_sensitivity
-from skdp.audit.certificates import (
-    clopper_pearson,
-    label_bound,
-    one_run_bound,
-    one_run_p_value,
-    pair_bound,
-)
-from skdp.audit.density import TruncatedKernelDensity
+from skdp.audit.certificates import label_bound, one_run_bound, pair_bound
 from skdp.audit.estimator import EstimatorAudit, audit_estimator
 from skdp.audit.leaks import Leak, find_leaks
 from skdp.audit.lower_bound import AuditResult, audit_epsilon
@@ -21,16 +14,13 @@ __all__ = [
     "Leak",
     "PrivacyLoss",
     "SensitivityAttack",
-    "TruncatedKernelDensity",
     "audit_epsilon",
     "audit_estimator",
     "audit_release",
-    "clopper_pearson",
     "estimate_privacy_loss",
     "find_large_sensitivity",
     "find_leaks",
     "label_bound",
     "one_run_bound",
-    "one_run_p_value",
     "pair_bound",
 ]

@@ -8,10 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.core.checks import check_count
-from skdp.core.dataset import Dataset, neighboring_pair
+from skdp.core.dataset import Dataset, join_records, neighboring_pair
 from skdp.core.geometry import Geometry, as_geometry
 from skdp.core.target import Target, as_target
 from skdp.sensitivity.adapters import as_oracle
@@ -32,20 +31,17 @@ class SensitivityAttack:
     norm : float
         Norm of the change of the target.
     base : Dataset
-        The records that both datasets share: a named tuple of X, y and sample_weight, None for
-        the parts that the oracle does not yield.
+        The records that both datasets share: a named tuple of X, y and sample_weight.
     record, other : Dataset of one record
         The record of the first dataset that the other record replaces in the second.
-    history : ndarray of shape (n_iter,)
-        Largest norm after each evaluation of a pair; -inf before the first that has a value.
+    n_pairs : int
+        Number of pairs that were evaluated.
     n_failures : int
-        Number of pairs on which the target could not be evaluated. The search passes over them,
-        though the sampler counts them as infinite.
+        Number of pairs on which the target could not be evaluated, which the search passes over.
     sensitivity : float or None, default=None
         Sensitivity to compare the norm with.
     position : int, default=-1
-        Place of the two records among the others, where the order matters to the target: that of
-        this record of `base`, which then comes last.
+        Place of the two records: that of this record of `base`, which then comes last.
 
     Examples
     --------
@@ -61,7 +57,7 @@ class SensitivityAttack:
     base: Dataset = field(repr=False)
     record: Dataset
     other: Dataset
-    history: NDArray[np.float64] = field(repr=False)
+    n_pairs: int
     n_failures: int
     sensitivity: float | None = None
     position: int = -1
@@ -72,7 +68,7 @@ class SensitivityAttack:
         return None if self.sensitivity is None else self.norm / self.sensitivity
 
     def __str__(self) -> str:
-        found = f"largest norm found {self.norm:.4g} in {len(self.history)} pairs"
+        found = f"largest norm found {self.norm:.4g} in {self.n_pairs} pairs"
         if self.sensitivity is None:
             return found
         return f"{found}, {self.ratio:.3g} times the sensitivity {self.sensitivity:.4g}"
@@ -91,11 +87,10 @@ def find_large_sensitivity(
     """Search for a pair of neighboring datasets on which a target changes much.
 
     A sampled sensitivity covers all but a share gamma of the oracle's pairs; the search looks for
-    the others. Each restart draws a pair from the oracle, and a position; then single moves are
-    tried and kept where the norm grows: the record or its replacement becomes another record of
-    the oracle, or takes one coordinate from another record, or the least or largest value that
-    coordinate has among 1,000 of them. A moved record stays in the box of the oracle's records;
-    whether it is plausible as a whole is for the reader to judge.
+    the others. Each restart draws a pair from the oracle, and keeps single moves where the norm
+    grows: one of the two records becomes another record of the oracle, or takes one coordinate from
+    another record, or the least or largest value that coordinate has among 1,000 of them. A moved
+    record stays in the box of the oracle's records; judge whether it is plausible as a whole.
 
     Parameters
     ----------
@@ -139,35 +134,32 @@ def find_large_sensitivity(
         check_count(name, value, "find_large_sensitivity")
     rng = np.random.default_rng(random_state)
     geometry = as_geometry(geometry, "find_large_sensitivity")
-    change = _Change(as_target(target), geometry, seed=int(rng.integers(2**31)))
-    oracle = as_oracle(oracle)
+    target, seed, oracle = as_target(target), int(rng.integers(2**31)), as_oracle(oracle)
     norms: list[float] = []
     best, highest = None, -np.inf
     while len(norms) < n_iter:
-        records = draw(oracle, n_samples + 1 + POOL_SIZE, rng)
-        pair = _Pair(records, np.arange(n_samples + 1), int(rng.integers(n_samples)))
+        pool = draw(oracle, n_samples + 1 + POOL_SIZE, rng)
+        base, two = np.split(np.arange(n_samples + 1), [n_samples - 1])
+        pair = _Pair(pool.take(base), pool.take(two), int(rng.integers(n_samples)))
         height = -np.inf
         for move in range(min(1 + MOVES_PER_START, n_iter - len(norms))):
-            moved = pair.move(rng) if move else pair
-            reached = change(moved)
-            if reached > highest:
-                best, highest = moved, reached
-            if reached >= height:
-                pair, height = moved, reached
-            norms.append(reached)
+            moved = pair.move(pool, rng) if move else pair
+            norms.append(moved.change(target, geometry, seed))
+            if norms[-1] > highest:
+                best, highest = moved, norms[-1]
+            if norms[-1] >= height:
+                pair, height = moved, norms[-1]
     if best is None:
         raise ValueError(
             f"The target of find_large_sensitivity failed on all of {n_iter} pairs. Look at its "
             "value on records of the oracle."
         )
-    found = best.build()
-    shared, first, second = np.split(np.arange(n_samples + 1), [n_samples - 1, n_samples])
     return SensitivityAttack(
         norm=highest,
-        base=found.take(shared),
-        record=found.take(first),
-        other=found.take(second),
-        history=np.maximum.accumulate(norms),
+        base=best.base,
+        record=best.two.take(np.array([0])),
+        other=best.two.take(np.array([1])),
+        n_pairs=n_iter,
         n_failures=int(np.isneginf(norms).sum()),
         sensitivity=sensitivity,
         position=best.position,
@@ -176,53 +168,31 @@ def find_large_sensitivity(
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """A pair of datasets as choices from a pool of records, with some coordinates exchanged.
+    """Records that two datasets share, the two in which they differ, and the place of these."""
 
-    The last two of the chosen records are the ones in which the datasets differ; `position` is
-    where they stand.
-    """
-
-    pool: Dataset
-    chosen: NDArray[np.integer]
+    base: Dataset
+    two: Dataset
     position: int
-    exchanged: dict[tuple[int, int], float] = field(default_factory=dict)
 
-    def build(self) -> Dataset:
-        """Return all records of the pair, the two that differ last."""
-        records = self.pool.take(self.chosen)
-        for place, value in self.exchanged.items():
-            records.X[place] = value
-        return records
+    def move(self, pool: Dataset, rng: np.random.Generator) -> _Pair:
+        """Change one of the two records: as a whole, or in one coordinate."""
+        place, donor = int(rng.integers(2)), int(rng.integers(pool.n_records))
+        if isinstance(pool.X, np.ndarray) and pool.X.ndim == 2 and rng.random() < 0.75:
+            column = int(rng.integers(pool.X.shape[1]))
+            values = pool.X[:, column]
+            X = self.two.X.copy()
+            X[place, column] = (values[donor], values.min(), values.max())[int(rng.integers(3))]
+            return replace(self, two=self.two._replace(X=X))
+        kept, taken = self.two.take(np.array([1 - place])), pool.take(np.array([donor]))
+        return replace(self, two=Dataset(*map(join_records, kept.parts, taken.parts)))
 
-    def move(self, rng: np.random.Generator) -> _Pair:
-        """Change one of the last two records: as a whole, or in one coordinate."""
-        place = len(self.chosen) - 1 - int(rng.integers(2))
-        donor = int(rng.integers(self.pool.n_records))
-        X = self.pool.X
-        if isinstance(X, np.ndarray) and X.ndim == 2 and rng.random() < 0.75:
-            column = int(rng.integers(X.shape[1]))
-            values = X[:, column]
-            value = (values[donor], values.min(), values.max())[int(rng.integers(3))]
-            return replace(self, exchanged=self.exchanged | {(place, column): value})
-        chosen = self.chosen.copy()
-        chosen[place] = donor
-        kept = {key: value for key, value in self.exchanged.items() if key[0] != place}
-        return replace(self, chosen=chosen, exchanged=kept)
-
-
-@dataclass(frozen=True)
-class _Change:
-    """Norm of the change of a target on a pair; -inf where it has no value."""
-
-    target: Target
-    geometry: Geometry
-    seed: int
-
-    def __call__(self, pair: _Pair) -> float:
-        datasets = neighboring_pair(pair.build(), pair.position)
+    def change(self, target: Target, geometry: Geometry, seed: int) -> float:
+        """Return the norm of the change of a target; -inf where it has no value."""
+        joined = map(join_records, self.base.parts, self.two.parts)
+        datasets = neighboring_pair(Dataset(*joined), self.position)
+        norm = -np.inf
         with warnings.catch_warnings(), np.errstate(all="ignore"), suppress(Exception):
             warnings.simplefilter("ignore")  # a search finds awkward records
-            value, other = (self.target(*each.parts, seed=self.seed) for each in datasets)
-            norm = float(self.geometry.distance(value, other))
-            return norm if np.isfinite(norm) else -np.inf
-        return -np.inf
+            value, other = (target(*each.parts, seed=seed) for each in datasets)
+            norm = float(geometry.distance(value, other))
+        return norm if np.isfinite(norm) else -np.inf

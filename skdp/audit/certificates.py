@@ -1,13 +1,11 @@
 """Lower bounds on epsilon from counts: they hold at a stated confidence, for any mechanism.
 
 Each function turns the outcome of an experiment with secret bits into the smallest epsilon that
-the outcome does not contradict. The mechanism may be any; the event, or the rule for guessing, must
-be fixed before the counted runs are made.
+the outcome does not contradict. The event, or the rule for guessing, must be fixed before the
+counted runs are made.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,70 +15,32 @@ from scipy import optimize, special, stats
 def clopper_pearson(
     successes: ArrayLike, trials: ArrayLike, alpha: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return one-sided exact confidence limits of a binomial probability, lower and upper.
+    """Return exact confidence limits of a binomial probability, each one-sided at level `alpha`.
 
-    Each of the two holds with probability at least ``1 - alpha``, both together with probability
-    at least ``1 - 2 alpha``.
-
-    Parameters
-    ----------
-    successes : array-like of int
-        Number of successes, between 0 and `trials`.
-    trials : array-like of int
-        Number of trials. Without trials the limits are 0 and 1.
-    alpha : float in (0, 1)
-        Error probability of each limit.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape as broadcast
-        The limits.
-
-    References
-    ----------
     Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the
     binomial", Biometrika 26, 1934.
-
-    Examples
-    --------
-    >>> from skdp.audit import clopper_pearson
-    >>> lower, upper = clopper_pearson(9, 10, 0.05)
-    >>> round(float(lower), 4), round(float(upper), 4)
-    (0.6058, 0.9949)
     """
-    return lower_limit(successes, trials, alpha), upper_limit(successes, trials, alpha)
-
-
-def lower_limit(successes: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
-    """Return the lower limit of `clopper_pearson`."""
     k, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
-    # The beta quantile is undefined at the end, where the limit is known: replace k there.
-    limit = special.betaincinv(np.maximum(k, 1), n - np.maximum(k, 1) + 1, alpha)
-    return np.where(k > 0, limit, 0.0)
-
-
-def upper_limit(successes: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
-    """Return the upper limit of `clopper_pearson`."""
-    k, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
-    limit = special.betainccinv(np.minimum(k, n - 1) + 1, n - np.minimum(k, n - 1), alpha)
-    return np.where(k < n, limit, 1.0)
+    # At either end a limit is known, and the beta quantile undefined: replace k there.
+    some, rest = np.maximum(k, 1), n - np.minimum(k, n - 1)
+    lower = special.betaincinv(some, n - some + 1, alpha)
+    upper = special.betainccinv(n - rest + 1, rest, alpha)
+    return np.where(k > 0, lower, 0.0), np.where(k < n, upper, 1.0)
 
 
 def label_bound(right: ArrayLike, guesses: ArrayLike, alpha: float) -> NDArray[np.float64]:
     """Return a lower bound on epsilon from guesses of the dataset that a run was made on.
 
     In every run a fair coin, secret to the rule, chooses x or x'. Under epsilon-differential
-    privacy the posterior probability of either is at most ``q = exp(epsilon)/(1+exp(epsilon))``
-    for any output, so the number of right guesses is stochastically at most Binomial(guesses, q),
-    also when the rule abstains on outputs of its choice. Inverting the exact lower limit of q
-    gives the bound.
+    privacy each guess is right with probability at most ``exp(epsilon)/(1+exp(epsilon))``, also
+    when the rule abstains on outputs of its choice.
 
     Parameters
     ----------
     right : array-like of int
         Number of right guesses.
     guesses : array-like of int
-        Number of guesses; runs on which the rule abstained are not counted.
+        Number of guesses, without the runs on which the rule abstained.
     alpha : float in (0, 1)
         The bound exceeds the true epsilon with at most this probability.
 
@@ -95,7 +55,7 @@ def label_bound(right: ArrayLike, guesses: ArrayLike, alpha: float) -> NDArray[n
     >>> round(float(label_bound(73106, 100000, 0.05)), 7)
     0.9882579
     """
-    lower = lower_limit(right, guesses, alpha)
+    lower, _ = clopper_pearson(right, guesses, alpha)
     return np.maximum(special.logit(lower), 0.0)
 
 
@@ -134,8 +94,8 @@ def pair_bound(
     >>> round(float(pair_bound(90, 100, 10, 100, 0.05)), 7)
     1.5421524
     """
-    lower = lower_limit(hits_x, runs_x, alpha / 2)
-    upper = upper_limit(hits_y, runs_y, alpha / 2)
+    lower, _ = clopper_pearson(hits_x, runs_x, alpha / 2)
+    _, upper = clopper_pearson(hits_y, runs_y, alpha / 2)
     with np.errstate(divide="ignore"):
         return np.maximum(np.log(np.maximum(lower - delta, 0.0) / upper), 0.0)
 
@@ -145,40 +105,8 @@ def one_run_p_value(
 ) -> float:
     """Bound the probability of so many right guesses in one run, if epsilon were true.
 
-    The mechanism runs once, on a dataset in which each of `canaries` records was chosen by its
-    own secret fair coin, and the guesser guesses `guesses` coins of its choice. With
-    ``B ~ Binomial(guesses, q)`` and ``q = exp(epsilon)/(1+exp(epsilon))``, the bound is
-    ``P(B >= v) + 2 m delta max_i P(v > B >= v - i) / i`` [1]_, for the `right` guesses v and the
-    `canaries` m.
-
-    Parameters
-    ----------
-    canaries : int
-        Number of records with a secret coin.
-    guesses : int
-        Number of coins guessed, fixed before the run when delta is positive.
-    right : int
-        Number of right guesses.
-    epsilon : float, at least 0
-        Epsilon of the hypothesis.
-    delta : float in [0, 1), default=0.0
-        Delta of the hypothesis.
-
-    Returns
-    -------
-    float in [0, 1]
-        The p-value of (epsilon, delta)-differential privacy.
-
-    References
-    ----------
-    .. [1] Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023,
-       theorem 5.2.
-
-    Examples
-    --------
-    >>> from skdp.audit import one_run_p_value
-    >>> round(one_run_p_value(1000, 1000, 600, 0.2975), 3)
-    0.05
+    With B ~ Binomial(guesses, q), q = e^epsilon / (1 + e^epsilon), m canaries and v right guesses
+    it is P(B >= v) + 2 m delta max_i P(v > B >= v - i) / i (theorem 5.2 of the source below).
     """
     law = stats.binom(guesses, special.expit(epsilon))
     p_value = float(law.sf(right - 1))
@@ -192,12 +120,19 @@ def one_run_p_value(
 def one_run_bound(
     canaries: int, guesses: int, right: int, alpha: float, delta: float = 0.0
 ) -> float:
-    """Return a lower bound on epsilon from one run with many canaries.
+    """Return a lower bound on epsilon from one run with many canaries [1]_.
+
+    The mechanism runs once, on a dataset in which each of `canaries` records was chosen by its
+    own secret fair coin.
 
     Parameters
     ----------
-    canaries, guesses, right : int
-        As for :func:`one_run_p_value`.
+    canaries : int
+        Number of records with a secret coin.
+    guesses : int
+        Number of coins guessed, fixed before the run when delta is positive.
+    right : int
+        Number of right guesses.
     alpha : float in (0, 1)
         The bound exceeds the true epsilon with at most this probability.
     delta : float in [0, 1), default=0.0
@@ -207,6 +142,10 @@ def one_run_bound(
     -------
     float
         The smallest epsilon that is not rejected at level `alpha`.
+
+    References
+    ----------
+    .. [1] Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023.
 
     Examples
     --------
@@ -221,19 +160,9 @@ def one_run_bound(
         return one_run_p_value(canaries, guesses, right, epsilon, delta) - alpha
 
     # The term in delta need not be monotone in epsilon: take the first crossing, not any.
-    below = 0.0
+    below, step = 0.0, 0.05
     if guesses == 0 or excess(below) >= 0:
         return 0.0
-    step = 0.05
     while excess(below + step) < 0:
         below += step
     return float(optimize.brentq(excess, below, below + step, xtol=1e-10))
-
-
-def resolution_limit(method: str, n_final: int, alpha: float, delta: float = 0.0) -> float:
-    """Return the largest epsilon that n_final runs can certify in the label or the pair test."""
-    if method == "label":
-        # logit(alpha^(1/2N)), written so that it does not cancel for large N
-        share = math.log(alpha) / (2 * n_final)
-        return max(share - math.log(-math.expm1(share)), 0.0)
-    return float(pair_bound(n_final, n_final, 0, n_final, alpha, delta))

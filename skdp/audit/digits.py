@@ -57,8 +57,7 @@ def _last_bits(values: NDArray[np.float64], shift: int) -> NDArray[np.int64]:
 
 def _residues(values: NDArray[np.float64], step: float) -> NDArray[np.int64]:
     """Return the place of each number between two multiples of a step."""
-    with np.errstate(all="ignore"):
-        part = np.fmod(np.where(np.isfinite(values), values, 0.0), step) / step
+    part = np.fmod(np.where(np.isfinite(values), values, 0.0), step) / step
     return np.rint(N_RESIDUES * part).astype(np.int64) % N_RESIDUES
 
 

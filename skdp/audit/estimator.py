@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,10 @@ from scipy import stats
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.audit.lower_bound import AuditResult
 from skdp.audit.release import audit_release
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, join_records, neighboring_pair
-from skdp.core.oracle import Oracle
-from skdp.core.schema import Schema
 from skdp.core.streams import AUDIT, public_seed
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
@@ -37,21 +37,20 @@ class EstimatorAudit:
     ----------
     lower_bounds : ndarray of shape (n_pairs,)
         Lower bound on the epsilon of each pair, each with confidence ``1 - alpha``; inf where the
-        target could not be evaluated, as the promise counts such pairs as not covered.
+        target could not be evaluated, since the promise does not cover such a pair.
     norms : ndarray of shape (n_pairs,)
         Norm of the change of the exact values on each pair.
     sensitivity : float
-        What the noise was calibrated to.
+        Sensitivity that the noise was calibrated to.
     claimed_epsilon, delta, gamma : float
         Parameters of the promise.
     alpha : float
         Level of each bound and of the verdict.
     p_value : float
-        Probability that the bounds of so many pairs exceed a promise that is kept; 1 for pairs
-        outside of the promise.
+        Probability of so many bounds above a promise that is kept; 1 for pairs that it does not
+        cover.
     covered : bool
-        True if the promise speaks of these pairs: of pairs drawn from the oracle, and of any pair
-        when gamma is 0.
+        True for pairs drawn from the oracle, and for any pair when gamma is 0.
     seed : int
         Pass it as `rng` to repeat the audit.
 
@@ -89,23 +88,6 @@ class EstimatorAudit:
         """True if more pairs exceed the claim than the promise leaves room for."""
         return self.covered and self.p_value < self.alpha
 
-    def quantile(self, level: float | None = None) -> float:
-        """Return a quantile of the audited epsilons; the one at 1 - gamma by default.
-
-        Parameters
-        ----------
-        level : float in [0, 1] or None, default=None
-            None is ``1 - gamma``: the promise is that this quantile, over all pairs of the
-            oracle, is at most the claim.
-
-        Returns
-        -------
-        float
-            The smallest audited epsilon that a share `level` of the pairs does not exceed.
-        """
-        level = 1 - self.gamma if level is None else level
-        return float(np.quantile(self.lower_bounds, level, method="inverted_cdf"))
-
     def __str__(self) -> str:
         n = len(self.lower_bounds)
         counts = (
@@ -127,20 +109,17 @@ def audit_estimator(
     record: Container = None,
     pairs: int = 20,
     oracle: object = None,
-    stacked: bool = False,
-    n_search: int = 2000,
-    n_final: int = 10_000,
     alpha: float = 1e-3,
-    method: str | None = None,
     n_jobs: int | None = None,
     rng: int | np.random.Generator | None = None,
+    **options: Any,
 ) -> EstimatorAudit:
     """Audit a fitted private estimator on pairs of neighboring datasets.
 
     The target is evaluated once on each dataset, and the noise is drawn again and again around
-    the two exact values. With ``record=None`` the pairs come from the oracle, as in the promise:
-    the bound may exceed the claim on at most a share gamma of them. A promise with a gamma does
-    not speak of pairs with a chosen record; they show its effect on an outlier.
+    the two exact values. With ``record=None`` the pairs come from the oracle: the bound may exceed
+    the claim on at most a share gamma of them. A promise with a gamma does not cover pairs with a
+    chosen record; they show its effect on an outlier.
 
     Parameters
     ----------
@@ -148,29 +127,24 @@ def audit_estimator(
         Fitted.
     X : array-like of shape (n_samples, n_features)
         Records. Without `record` only their number and their columns are used. With it the result
-        is computed from them and is as sensitive as they are: do not publish it.
+        depends on them: do not publish it.
     y : array-like of shape (n_samples,) or None, default=None
         Responses.
-    record : tuple (x, y), array-like of shape (n_features,), or None, default=None
-        Record that replaces each of the first `pairs` records of X in turn, with its response
-        when there is a `y`. For a frame, x may be a frame with a single row, a dict by column, or
-        the entries in the order of the columns.
+    record : tuple (x, y), array-like of shape (1, n_features), or None, default=None
+        One record, such as ``X[:1]`` or ``(X[:1], y[:1])``, that replaces each of the first `pairs`
+        records in turn.
     pairs : int, default=20
         Number of pairs.
     oracle : callable or None, default=None
         Source of the pairs; None takes the one of the estimator's SensitivitySampler.
-    stacked : bool, default=False
-        As in :func:`audit_release`.
-    n_search, n_final : int
-        Runs per dataset in the search and in the final test of each pair.
     alpha : float in (0, 1), default=1e-3
         Level of each pair's bound and of the verdict over all pairs.
-    method : {"label", "pair"} or None, default=None
-        None is "label", or "pair" where the guarantee has a delta.
     n_jobs : int or None, default=None
         Parallel jobs over the pairs. Results do not depend on it.
     rng : int, Generator or None, default=None
         Source of randomness, of the pairs and of the noise.
+    **options : dict
+        The options `stacked`, `method`, `n_search` and `n_final` of :func:`audit_release`.
 
     Returns
     -------
@@ -208,17 +182,16 @@ def audit_estimator(
     check_count("pairs", pairs, "audit_estimator", at_most=None if record is None else n)
     seed = public_seed(rng, "rng", "audit_estimator")
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
-    target, mechanism = known.bounded(plan.target), plan.mechanism
     if record is None:
-        source = _oracle_pairs(_find_oracle(plan, oracle), plan.schema, n, pairs, seed)
+        source = _oracle_pairs(plan, oracle, n, pairs, seed)
     else:
         source = _record_pairs(plan, dataset, record, pairs)
-    sizes = {"n_search": n_search, "n_final": n_final}
-    settings = sizes | {"stacked": stacked, "alpha": alpha, "method": method}
+    audit = partial(audit_release, sensitivity=known.value, alpha=alpha, **options)
+    target = known.bounded(plan.target)
     seeds = np.random.SeedSequence(seed).generate_state(2 * pairs).reshape(pairs, 2).tolist()
     outcomes = Parallel(n_jobs=n_jobs)(
-        delayed(_audit_pair)(target, pair, mechanism, known.value, s, settings)
-        for pair, s in zip(source, seeds, strict=True)
+        delayed(_audit_pair)(target, pair, plan.mechanism, audit, *each)
+        for pair, each in zip(source, seeds, strict=True)
     )
     lower_bounds, norms = np.array(outcomes, dtype=np.float64).T
     covered = record is None or promise.gamma == 0
@@ -246,9 +219,8 @@ def exceedance_p_value(
 
     A new pair exceeds the k-th of m calibrating norms with a probability that is itself random,
     Beta(m + 1 - k, k) for continuous norms, so the number of new pairs not covered is
-    beta-binomial, with k = ceil((1 - gamma)(m + 1)), and stochastically smaller for a larger k.
-    The bound of a covered pair exceeds the claim with probability at most `alpha`.
-    `n_calibrating` is 0 when the sensitivity was known.
+    beta-binomial, with k = ceil((1 - gamma)(m + 1)). The bound of a covered pair exceeds the claim
+    with probability at most `alpha`. `n_calibrating` is 0 when the sensitivity was known.
     """
     uncovered = np.arange(n_pairs + 1)
     if n_calibrating == 0 or gamma == 0:
@@ -260,24 +232,21 @@ def exceedance_p_value(
     return float(min(weights @ by_chance, 1.0))
 
 
-def _find_oracle(plan: ReleasePlan, oracle: object) -> Oracle:
-    """Return the oracle that was passed, or that of the sampler, in the form of the plan."""
-    oracle = plan.oracle if oracle is None else as_oracle(oracle)
+def _oracle_pairs(
+    plan: ReleasePlan, given: object, n_samples: int, pairs: int, seed: int
+) -> Iterator[tuple[Dataset, Dataset]]:
+    """Draw pairs that were not used for calibration, from a given oracle or that of the plan."""
+    oracle = plan.oracle if given is None else as_oracle(given)
     if oracle is None:
         raise ValueError(
             "The 'oracle' parameter of audit_estimator must be given: the estimator holds no "
             "SensitivitySampler to take it from. Or give a 'record'."
         )
-    return oracle if len(plan.schema.parts) > 1 else without_response(oracle)
-
-
-def _oracle_pairs(
-    oracle: Oracle, schema: Schema, n_samples: int, pairs: int, seed: int
-) -> Iterator[tuple[Dataset, Dataset]]:
-    """Draw pairs that were not used for calibration."""
+    if len(plan.schema.parts) == 1:
+        oracle = without_response(oracle)
     for child in np.random.SeedSequence(seed, spawn_key=AUDIT).spawn(pairs):
         rng = np.random.default_rng(child)
-        records = draw(oracle, n_samples + 1, rng, schema=schema)
+        records = draw(oracle, n_samples + 1, rng, schema=plan.schema)
         yield neighboring_pair(records, int(rng.integers(n_samples)))
 
 
@@ -285,77 +254,41 @@ def _record_pairs(
     plan: ReleasePlan, dataset: Dataset, record: Container, pairs: int
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Put a record in the place of each of the first records of the dataset."""
-    given = as_dataset(record, "The 'record' of audit_estimator").parts
-    if len(given) != len(dataset.parts):
-        raise ValueError(
-            f"The 'record' parameter of audit_estimator must have {len(dataset.parts)} parts, as "
-            f"the data have: of X, and of y where there is one. Got {len(given)}."
-        )
-    one = Dataset(*map(_one_like, dataset.parts, given))
-    if plan.classes is not None:
+    owner = "The 'record' parameter of audit_estimator"
+    one = as_dataset(record, owner)
+    if one.n_records != 1:
+        raise ValueError(f"{owner} must be one record, such as X[:1]. Got {one.n_records}.")
+    if plan.classes is not None and one.y is not None:
         check_labels(np.asarray(one.y), plan.classes)
-    one = plan.schema.convert(one, "The 'record' of audit_estimator")
+    one = plan.schema.convert(one, owner)
     dataset = plan.schema.convert(dataset, "The private dataset")
     for place in range(pairs):
         order = np.arange(dataset.n_records)
         order[[place, -1]] = order[[-1, place]]  # the pair changes them back
-        yield neighboring_pair(Dataset(*map(join_records, dataset.take(order).parts, one)), place)
-
-
-def _one_like(container: Container, record: Container) -> Container:
-    """Return a record as a frame of one row where the container is one, else as an array."""
-    names = getattr(container, "columns", None)
-    if names is None:
-        shape = np.shape(container) if isinstance(container, list) else container.shape
-        entries = np.asarray(record)
-        _check_size(entries.size, math.prod(shape[1:]))
-        return entries.reshape(1, *shape[1:])
-    if hasattr(record, "columns"):
-        _check_size(record.shape[0], 1, "row")
-        return record
-    if isinstance(record, Mapping):
-        return type(container)({name: [entry] for name, entry in record.items()})
-    row = np.asarray(record, dtype=object).ravel().tolist()
-    _check_size(len(row), len(names))
-    return type(container)({name: [entry] for name, entry in zip(names, row, strict=True)})
-
-
-def _check_size(size: int, expected: int, what: str = "entry") -> None:
-    if size != expected:
-        raise ValueError(
-            "The 'record' parameter of audit_estimator must be one record like those of the data: "
-            f"of {expected} {what if expected == 1 else 'entries'}. Got {size}."
-        )
+        joined = map(join_records, dataset.take(order).parts, one.parts)
+        yield neighboring_pair(Dataset(*joined), place)
 
 
 def _audit_pair(
     target: Target,
     pair: tuple[Dataset, Dataset],
     mechanism: Mechanism,
-    sensitivity: float,
-    seeds: tuple[int, int],
-    settings: dict[str, Any],
+    audit: Callable[..., AuditResult],
+    seed: int,
+    noise_seed: int,
 ) -> tuple[float, float]:
     """Evaluate the target twice and audit the noise; return the bound and the norm."""
+    code = mechanism.geometry.code
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of the estimator; the norm is all that is asked for
         try:
-            x, x_prime = (target(*dataset.parts, seed=seeds[0]) for dataset in pair)
-            x, x_prime, mechanism = _in_coordinates(x, x_prime, mechanism)
-            norm = mechanism.geometry.distance(x, x_prime)
+            values = [target(*dataset.parts, seed=seed) for dataset in pair]
+            if code is not None:  # then the released coordinates get the noise
+                values = [code.forward(each) for each in values]
+                mechanism = mechanism.with_code(None)
+            norm = mechanism.geometry.distance(*values)
         except Exception:  # of any kind: the target has no value here
             norm = math.inf
     if not math.isfinite(norm):  # the promise counts such a pair as not covered
         return math.inf, math.inf
-    result = audit_release(x, x_prime, mechanism, sensitivity, rng=seeds[1], **settings)
-    return result.lower_bound, norm
-
-
-def _in_coordinates(
-    x: NDArray, x_prime: NDArray, mechanism: Mechanism
-) -> tuple[NDArray, NDArray, Mechanism]:
-    """Return what gets the noise, and the mechanism without its code."""
-    code = mechanism.geometry.code
-    if code is None:
-        return x, x_prime, mechanism
-    return code.forward(x), code.forward(x_prime), mechanism.with_code(None)
+    return audit(*values, mechanism, rng=noise_seed).lower_bound, norm

@@ -9,7 +9,7 @@ import pickle
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -17,17 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from skdp.core.dataset import as_dataset, belongs_to
 from skdp.core.types import Container
 
-# Fewer records than these could be as many as something else by chance.
-_LEAST_RECORDS = 8
-# So many digits of a number in a text single it out among millions.
-_LEAST_DIGITS = 8
+_LEAST_RECORDS = 8  # fewer could be as many as something else by chance
+_LEAST_DIGITS = 8  # so many in a text single a number out among millions
 
 
 @dataclass(frozen=True, order=True)
@@ -37,11 +35,10 @@ class Leak:
     Parameters
     ----------
     where : str
-        The way to it, such as ``"steps[1][1].support_vectors_"``, or how it shows:
-        ``"pickle"``, ``"repr"``, ``"html"``, or the path of a file.
+        The way to it, such as ``"steps[1][1].support_vectors_"``; or ``"pickle"``, ``"repr"``,
+        ``"html"``, or the path of a file.
     kind : {"records", "parameters", "one per record"}
-        Numbers of the records, numbers that were to get noise, or as many entries as there are
-        records.
+        Numbers of the records, numbers that must get noise, or as many entries as records.
     n_found : int
         Number of different numbers, or of entries.
 
@@ -67,34 +64,28 @@ def find_leaks(
 ) -> list[Leak]:
     """Search an object for the records that it was made from.
 
-    The search follows all references of the object, its pickle, and what it shows of itself. What
-    is found is there. That nothing is found proves nothing: a number that was changed in its last
-    bit is another number.
+    The search follows all references of the object, and reads its pickle and its text. To find
+    nothing proves nothing: a number that was changed in its last bit is another number.
 
     Parameters
     ----------
     thing : object or pathlib.Path
-        Such as a fitted estimator, a plan or a release; or a file or folder, whose bytes are
-        searched.
+        A fitted estimator, a plan, a release; or a file or folder, whose bytes are searched.
     X : array-like of shape (n_samples, n_features)
         The records. Numbers with a fractional part are searched for one by one, whole numbers only
         as rows of at least three.
     y : array-like of shape (n_samples,) or None, default=None
         The responses, if they must not be found.
     parameters : object or None, default=None
-        What was to get noise, such as the same estimator fitted without noise, or an array. Its
-        numbers with a fractional part must not be found.
+        An array, or the same estimator fitted without noise, whose numbers with a fractional part
+        must not be found.
     public : object or None, default=None
-        Records or fitted objects that are public: what they hold is no leak.
+        Public records or fitted objects, whose numbers are no leak.
 
     Returns
     -------
     list of Leak
         In the order of the object; empty if nothing was found.
-
-    See Also
-    --------
-    skdp.audit.audit_estimator : Attacks a release by what it does, not by what it holds.
 
     Examples
     --------
@@ -121,104 +112,97 @@ def find_leaks(
 
 
 class _Search:
-    """Sorted numbers to be found, by kind, and rows of whole numbers as bytes."""
+    """Numbers to be found, by kind, their first digits, and rows of whole numbers as bytes."""
 
     def __init__(self, X: Container, y: Container, parameters: Any, public: Any) -> None:
         dataset = as_dataset((X, y), "The dataset")
         options = parameters.get_params() if hasattr(parameters, "get_params") else {}
-        known = [*_numbers(public), *(value for value in options.values() if type(value) is float)]
-        records = np.setdiff1d(_telling(_numbers(dataset.parts)), known)
-        exact = np.setdiff1d(np.setdiff1d(_telling(_numbers(parameters)), known), records)
+        arrays = _arrays(public)
+        known = _telling([*arrays, [value for value in options.values() if type(value) is float]])
+        records = np.setdiff1d(_telling(_arrays(dataset.parts)), known)
+        exact = np.setdiff1d(_telling(_arrays(parameters)), [*known, *records])
         self.numbers = {"records": records, "parameters": exact}
         self.digits = {k: _digits(" ".join(map(repr, v.tolist()))) for k, v in self.numbers.items()}
         self.n_records = dataset.n_records
-        tables = [] if len(records) else _tables(dataset.X)
-        tables = [each for each in tables if each.shape[1] > 2 and len(each) == self.n_records]
-        given = b"".join(b"".join(_rows(table)) for table in _tables(public)) if tables else b""
-        self.rows = {row for table in tables for row in _rows(table) if row not in given}
+        self.rows = set() if len(records) else _rows(_arrays(dataset.X)) - _rows(arrays)
 
     def __call__(self, part: Any) -> Iterator[tuple[str, int]]:
         """Search one array, number, text or bytes, and count the entries of a container."""
         if isinstance(part, str):
             written = _digits(part)
             yield from ((kind, len(written & digits)) for kind, digits in self.digits.items())
-        elif isinstance(part, bytes | bytearray):
-            yield from self._in_bytes(bytes(part))
-        elif isinstance(part, float | complex | np.ndarray | np.generic):
-            array = np.asarray(part)
-            if array.dtype.kind in "fc":
-                numbers = np.stack([array.real, array.imag]).astype(np.float64).ravel()
-                yield from ((k, _count(private, numbers)) for k, private in self.numbers.items())
-            elif array.dtype.kind == "V" or (array.dtype.kind in "iu" and self.rows):
-                yield from self._in_bytes(array.tobytes())
+        elif isinstance(part, bytes | bytearray | float | np.ndarray | np.generic):
+            numbers = _numbers_in(part)
+            yield from ((kind, _count(each, numbers)) for kind, each in self.numbers.items())
+            data = bytes(part) if isinstance(part, bytes | bytearray) else numbers.tobytes()
+            yield "records", sum(row in data for row in self.rows)
         if self.n_records >= _LEAST_RECORDS and _length(part) == self.n_records:
             yield "one per record", self.n_records
 
-    def _in_bytes(self, data: bytes) -> Iterator[tuple[str, int]]:
-        """Search for doubles of either byte order at any place, and for rows."""
-        words = [np.frombuffer(data[i : len(data) - (len(data) - i) % 8], "<f8") for i in range(8)]
-        both = np.concatenate([*words, *(each.byteswap() for each in words)])
-        yield from ((k, int(np.isin(each, both).sum())) for k, each in self.numbers.items())
-        yield "records", sum(row in data for row in self.rows)
+
+def _numbers_in(part: Any) -> NDArray[np.float64]:
+    """Return the numbers of an array, or doubles of either byte order at any place of bytes."""
+    if isinstance(part, bytes | bytearray):
+        ends = [len(part) - (len(part) - i) % 8 for i in range(8)]
+        words = [np.frombuffer(part[i:end], "<f8") for i, end in enumerate(ends)]
+        return np.concatenate([*words, *(each.byteswap() for each in words)])
+    array = np.atleast_1d(part)
+    while isinstance(array.base, np.ndarray):  # a view leads to all of an array
+        array = array.base
+    if array.dtype.kind == "V":
+        return _numbers_in(array.tobytes())
+    return array.astype(np.float64).ravel() if array.dtype.kind in "fiu" else np.empty(0)
 
 
-def _walk(thing: Any, beyond: bool = True) -> Iterator[tuple[str, Any]]:
-    """Yield what an object refers to, once each, with the way to it.
+def _walk(thing: Any) -> Iterator[tuple[str, Any]]:
+    """Yield all that an object refers to, once each, with the way to it.
 
-    Modules, globals and classes of libraries are left out; `beyond` tells whether a view of a
-    larger array leads to all of it.
+    Modules, their names, code, and classes of libraries are left out.
     """
     seen: dict[int, Any] = {}  # keeps parts alive, or another one might get the same id
     waiting = [("", thing)]
     while waiting:
         where, part = waiting.pop()
-        if id(part) in seen or part is None or isinstance(part, types.ModuleType | types.CodeType):
+        if id(part) in seen or part is None or _is_of_code(part):
             continue
         seen[id(part)] = part
         yield where or type(part).__name__, part
-        inner = [(f"{where}{step}".lstrip("."), each) for step, each in _inside(part, beyond)]
-        waiting += reversed(inner)
+        waiting += [(f"{where}{step}".lstrip("."), each) for step, each in _inside(part)][::-1]
 
 
-def _inside(part: Any, beyond: bool) -> Iterator[tuple[str, Any]]:
+def _is_of_code(part: Any) -> bool:
+    """Return whether something is of a program: a module, code, or a class of a library."""
+    if isinstance(part, dict):
+        return "__builtins__" in part or "__build_class__" in part
+    if isinstance(part, type):
+        root = part.__module__.partition(".")[0]
+        file = getattr(sys.modules.get(root), "__file__", None)
+        return root in {"skdp", *sys.stdlib_module_names} or "site-packages" in str(file)
+    return isinstance(part, types.ModuleType | types.CodeType)
+
+
+def _inside(part: Any) -> Iterator[tuple[str, Any]]:
     """Yield the references of one object with the step to each, by name where they have one."""
-    hidden: tuple[Any, ...] = ()
-    if isinstance(part, np.ndarray):
-        entries = part.ravel().tolist() if part.dtype.kind == "O" else []
-        yield from ((f"[{i}]", each) for i, each in enumerate(entries))
-        yield ".base", part.base if beyond else None
-    elif isinstance(part, dict):
-        yield from ((f"[{key!r:.40}]", each) for key, each in list(part.items()))
+    attributes = getattr(part, "__dict__", {})
+    if isinstance(part, dict):
+        yield from [(f"[{key!r:.40}]", each) for key, each in part.items()]
     elif isinstance(part, list | tuple):
         yield from ((f"[{i}]", each) for i, each in enumerate(part))
-    elif isinstance(part, types.FunctionType):
-        hidden = part.__globals__, part.__globals__.get("__builtins__"), part.__annotations__
-    elif isinstance(part, type):
-        yield from () if _is_of_library(part) else list(vars(part).items())
-        return
-    elif hasattr(part, "__dict__"):
-        hidden = (vars(part),)
-        yield from ((f".{name}", each) for name, each in list(vars(part).items()))
-    if type(part).__module__.startswith("sklearn.") and not isinstance(part, BaseEstimator):
-        with suppress(Exception):  # a compiled class, which keeps its numbers to its pickle
-            yield ".__reduce__()", part.__reduce__()[1:]
-    if belongs_to(part, "pandas", "polars"):
-        with suppress(Exception):  # a frame that is no array shows none
+    elif isinstance(part, np.ndarray) and part.dtype.kind == "O":
+        yield from ((f"[{i}]", each) for i, each in enumerate(part.ravel().tolist()))
+    yield from [(f".{name}", each) for name, each in attributes.items()]
+    with suppress(Exception):  # what has none of these shows no more
+        if type(part).__module__.startswith("sklearn.") and not isinstance(part, BaseEstimator):
+            yield ".__reduce__()", part.__reduce__()[1:]  # a compiled class
+        if belongs_to(part, "pandas", "polars"):
             yield ".to_numpy()", np.asarray(part.to_numpy())
     for each in gc.get_referents(part):
-        if not any(each is other for other in hidden):
+        if each is not attributes:
             yield f".<{type(each).__name__}>", each
 
 
-def _is_of_library(kind: type) -> bool:
-    """Return whether a class is of skdp, of Python or of an installed package."""
-    root = kind.__module__.partition(".")[0]
-    file = getattr(sys.modules.get(root), "__file__", None) or "built in"
-    return root == "skdp" or root in sys.stdlib_module_names or "site-packages" in file
-
-
 def _shown(thing: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what an object shows of itself, and its pickle."""
+    """Yield the texts of an object, and its pickle."""
     shows: dict[str, Callable[[Any], Any]] = {
         "repr": repr,
         "str": str,
@@ -230,17 +214,6 @@ def _shown(thing: Any) -> Iterator[tuple[str, Any]]:
             yield name, show(thing)
 
 
-def _tables(thing: Any) -> list[NDArray]:
-    """Return the numeric matrices that can be reached from an object."""
-    arrays = (part for _, part in _walk(thing, beyond=False) if isinstance(part, np.ndarray))
-    return [each for each in arrays if each.ndim == 2 and each.dtype.kind in "iuf"]
-
-
-def _rows(table: NDArray) -> list[bytes]:
-    """Return the rows of a table as bytes, of integers and of doubles."""
-    return [row.tobytes() for kind in ("<i8", "<f8") for row in table.astype(kind)]
-
-
 def _length(part: Any) -> int:
     """Return the number of entries of a container; tuples are parts of the interpreter, too."""
     if isinstance(part, list | dict | set | frozenset):
@@ -249,18 +222,25 @@ def _length(part: Any) -> int:
     return part.shape[0] if is_table and part.shape else 0
 
 
-def _numbers(thing: Any) -> NDArray[np.float64]:
-    """Return all numbers that can be reached from an object, but not those beyond a view."""
-    found = [np.empty(0)]
-    for _, part in _walk(thing, beyond=False):
-        if isinstance(part, float | np.ndarray | np.generic):
-            array = np.asarray(part)
-            found += [array.astype(np.float64).ravel()] if array.dtype.kind in "fiu" else []
-    return np.concatenate(found)
+def _arrays(thing: Any) -> list[NDArray[np.float64]]:
+    """Return all numbers that can be reached from an object, as doubles, in arrays."""
+    numeric = (
+        part for _, part in _walk(thing) if isinstance(part, float | np.ndarray | np.generic)
+    )
+    arrays = map(np.asarray, numeric)
+    return [each.astype(np.float64) for each in arrays if each.dtype.kind in "fiu"]
 
 
-def _telling(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rows(arrays: list[NDArray[np.float64]]) -> set[bytes]:
+    """Return the rows of at least three numbers as bytes, of doubles and of integers."""
+    rows = [row for array in arrays if array.ndim == 2 for row in array if len(row) > 2]
+    with np.errstate(invalid="ignore"):
+        return {row.astype(kind).tobytes() for row in rows for kind in ("<f8", "<i8")}
+
+
+def _telling(arrays: Sequence[ArrayLike]) -> NDArray[np.float64]:
     """Return the different finite numbers with a fractional part of more than ten bits."""
+    numbers = np.concatenate([np.empty(0), *map(np.ravel, arrays)])
     finite = np.unique(numbers[np.isfinite(numbers)])
     short = np.ldexp(finite, 10)
     return finite[(np.abs(finite) < 2.0**53) & (short != np.floor(short))]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp.audit.methods import METHODS, Audited, Pair, Runs
-from skdp.core.checks import check_count, check_rules, shown
+from skdp.audit.methods import METHODS, Pair, Runs
+from skdp.core.checks import check_count, check_rules
 from skdp.core.streams import public_seed
 
 
@@ -23,16 +23,12 @@ class AuditResult:
         With probability at least ``1 - alpha`` the true epsilon is at least this large.
     estimate : float
         The bound without the allowance for chance; not certified.
-    claimed_epsilon : float
+    claimed_epsilon, delta : float
         The claim that was put to the test.
-    delta : float
-        The delta of the claim.
     violated : bool
         True if `lower_bound` exceeds the claim.
     pair : int
         Index of the pair on which the final runs were made.
-    direction : str
-        Dataset that the event speaks for: "x over x'", "x' over x" or "both".
     event : str
         The rule or the point at which the runs were counted.
     method : {"label", "pair", "local", "one-run"}
@@ -65,7 +61,6 @@ class AuditResult:
     delta: float
     violated: bool
     pair: int
-    direction: str
     event: str
     method: str
     alpha: float
@@ -76,18 +71,17 @@ class AuditResult:
 
     def __str__(self) -> str:
         claim = f"the claimed epsilon={self.claimed_epsilon:g}"
-        if self.delta:
-            claim += f", delta={self.delta:g}"
+        claim += f", delta={self.delta:g}" if self.delta else ""
         level = "about " if self.method == "local" else ""
         bound = f"lower bound {self.lower_bound:.4g} at {level}{1 - self.alpha:.6g} confidence"
+        verdict = f"none found above {claim}: {bound}"
+        if self.violated:
+            verdict = f"violation found: {bound}, above {claim}"
         sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
         limit = f"cannot see beyond {self.resolution:.4g}, nor what shows in none of: " + "; ".join(
             self.candidates
         )
-        tail = f"{self.method} test, pair {self.pair}, {sizes}, {limit}"
-        if self.violated:
-            return f"violation found: {bound}, above {claim} ({self.event}; {tail})"
-        return f"none found above {claim}: {bound} ({self.event}; {tail})"
+        return f"{verdict} ({self.event}; {self.method} test, pair {self.pair}, {sizes}, {limit})"
 
 
 def audit_epsilon(
@@ -105,22 +99,20 @@ def audit_epsilon(
 ) -> AuditResult:
     """Certify a lower bound on the epsilon of a mechanism, and compare it with the claim.
 
-    Search runs choose the pair and the rule (or event, or point) that reveal most; the bound
-    comes from final runs on that one pair, on which nothing is chosen. So several pairs cost
-    search time and no confidence. The label and pair tests look at the values of the outputs and
-    at their digits, since the last bits of a sum of doubles may give its terms away. A mechanism
-    whose claim is exactly true still fails with probability up to `alpha`: where that matters, ask
-    for a small one.
+    Search runs choose the pair and the rule that reveal most. The bound comes from final runs on
+    that one pair, on which nothing is chosen, so several pairs cost no confidence. The label and
+    pair tests look at the values of the outputs and at their digits, since the last bits of a sum
+    of doubles may give its terms away. A mechanism whose claim is exactly true still fails with
+    probability up to `alpha`.
 
     Parameters
     ----------
     mechanism : callable
-        ``mechanism(x, n, rng)`` returns n independent outputs on the dataset x: n numbers,
-        strings, booleans or rows of them, of any type; nan is an output like another. For
-        ``method="one-run"`` a dataset is a sequence of records, n is 1, and the output has one
-        score per record.
+        ``mechanism(x, n, rng)`` returns n independent outputs on the dataset x: numbers, strings,
+        booleans or rows of them, of any type. For "one-run" n is 1, and the output has one score
+        per record.
     pairs : sequence of (x, x_prime)
-        Datasets between which the claim should hold. For "one-run": two equally long sequences;
+        Datasets between which the claim should hold. For "one-run" two equally long sequences;
         the audited dataset takes each record from one or the other, by a secret coin.
     claimed_epsilon : float, at least 0
         The claim.
@@ -129,14 +121,13 @@ def audit_epsilon(
     n_search : int, default=20_000
         Runs per dataset in the search, on each pair.
     n_final : int, default=100_000
-        Runs per dataset in the final test; the label test makes twice as many by secret coins.
-        "one-run" makes one search run and one final run whatever the two numbers say.
+        Runs per dataset in the final test. "one-run" makes one search run and one final run.
     alpha : float in (0, 1), default=0.05
         Probability of a bound above the true epsilon.
     method : {"label", "pair", "local", "one-run"}, default="label"
         "label" guesses the dataset of each run; "pair" compares the frequencies of one event;
         "local" compares two estimated densities at one point (approximate, at most three
-        dimensions); "one-run" guesses many coins after a single run.
+        dimensions) [1]_; "one-run" guesses many coins after a single run [2]_.
     n_jobs : int or None, default=None
         Parallel jobs over the pairs of the search.
     rng : int, Generator or None, default=None
@@ -154,9 +145,9 @@ def audit_epsilon(
 
     References
     ----------
-    Askin, Kutta and Dette, "Statistical Quantification of Differential Privacy: A Local
-    Approach", IEEE S&P 2022 (local). Steinke, Nasr and Jagielski, "Privacy Auditing with One (1)
-    Training Run", NeurIPS 2023 (the bound on guesses, for one run and for independent runs).
+    .. [1] Askin, Kutta and Dette, "Statistical Quantification of Differential Privacy: A Local
+       Approach", IEEE S&P 2022.
+    .. [2] Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023.
 
     Examples
     --------
@@ -168,61 +159,41 @@ def audit_epsilon(
     >>> result.violated, 1.9 < result.lower_bound < 2.0
     (True, True)
     """
-    pairs = _check(pairs, claimed_epsilon, delta, n_search, n_final, alpha, method)
-    seed = public_seed(rng, "rng", "audit_epsilon")
-    search, final = METHODS[method]
-    audited = Audited(mechanism, n_search, n_final, alpha, delta)
-    *children, last = np.random.SeedSequence(seed).spawn(len(pairs) + 1)
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(search)(audited, pair, np.random.default_rng(child))
-        for pair, child in zip(pairs, children, strict=True)
-    )
-    best = int(np.argmax([value for value, _ in found]))
-    outcome = final(audited, pairs[best], found[best][1], np.random.default_rng(last))
-    searched = {"n_search": 1 if method == "one-run" else n_search, "n_pairs": len(pairs)}
-    found_there = outcome._asdict() | {
-        "lower_bound": float(outcome.lower_bound),
-        "resolution": float(outcome.resolution),
-        "sizes": searched | outcome.sizes,
-    }
-    return AuditResult(
-        claimed_epsilon=float(claimed_epsilon),
-        delta=float(delta),
-        violated=bool(outcome.lower_bound > claimed_epsilon),
-        pair=best,
-        method=method,
-        alpha=float(alpha),
-        seed=seed,
-        **found_there,
-    )
-
-
-def _check(
-    pairs: Sequence[Pair],
-    claimed_epsilon: float,
-    delta: float,
-    n_search: int,
-    n_final: int,
-    alpha: float,
-    method: str,
-) -> list[Pair]:
-    """Refuse parameters outside their range; return the pairs as a list."""
     pairs = list(pairs)
     check_count("n_search", n_search, "audit_epsilon", at_least=100)
     check_count("n_final", n_final, "audit_epsilon")
-    are_pairs = all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs)
-    rule = "be a non-empty sequence of (x, x_prime)"
+    are_pairs = pairs and all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs)
+    pure = delta == 0 or method not in ("label", "local")
     check_rules(
         "audit_epsilon",
-        pairs=(f"{len(pairs)} entries", pairs and are_pairs, rule),
+        pairs=(f"{len(pairs)} entries", are_pairs, "be a non-empty sequence of (x, x_prime)"),
         claimed_epsilon=(claimed_epsilon, claimed_epsilon >= 0, "be at least 0"),
-        delta=(delta, 0 <= delta < 1, "be in [0, 1)"),
         alpha=(alpha, 0 < alpha < 1, "be in (0, 1)"),
-        method=(method, method in tuple(METHODS), f"be one of {tuple(METHODS)}"),
+        method=(method, method in METHODS, f"be one of {tuple(METHODS)}"),
+        delta=(delta, 0 <= delta < 1 and pure, "be in [0, 1), and 0 but for 'pair' and 'one-run'"),
     )
-    if delta > 0 and method in ("label", "local"):
-        raise ValueError(
-            f"The 'delta' parameter of audit_epsilon must be 0 for method={method!r}. "
-            f"Got {shown(delta)}. Use method='pair'."
-        )
-    return pairs
+    seed = public_seed(rng, "rng", "audit_epsilon")
+    test = METHODS[method](mechanism, n_search, n_final, alpha, delta)
+    *children, last = np.random.SeedSequence(seed).spawn(len(pairs) + 1)
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(test.search)(pair, np.random.default_rng(child))
+        for pair, child in zip(pairs, children, strict=True)
+    )
+    best = int(np.argmax([each.value for each in found]))
+    outcome = test.certify(pairs[best], found[best], np.random.default_rng(last))
+    searched = {"n_search": 1 if method == "one-run" else n_search, "n_pairs": len(pairs)}
+    return AuditResult(
+        lower_bound=outcome.lower_bound,
+        estimate=outcome.estimate,
+        claimed_epsilon=float(claimed_epsilon),
+        delta=float(delta),
+        violated=outcome.lower_bound > claimed_epsilon,
+        pair=best,
+        event=outcome.event,
+        method=method,
+        alpha=float(alpha),
+        sizes=searched | outcome.sizes,
+        candidates=found[best].candidates,
+        resolution=outcome.resolution,
+        seed=seed,
+    )

@@ -4,41 +4,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
-from skdp.audit.certificates import label_bound, one_run_bound, pair_bound, resolution_limit
+from skdp.audit.certificates import label_bound, one_run_bound, pair_bound
+from skdp.audit.densities import Samples
 from skdp.audit.outputs import Outputs, as_outputs
-from skdp.audit.privacy_loss import LossPoint, loss_at, most_revealing_point
-from skdp.audit.rules import (
-    Candidate,
-    LineScore,
-    Rule,
-    Score,
-    candidate_scores,
-    label_rule,
-    pair_rule,
-)
+from skdp.audit.privacy_loss import estimate_privacy_loss, show
+from skdp.audit.rules import candidate_scores, choose_rule, lines
 
 Rng = np.random.Generator
 Runs = Callable[[Any, int, Rng], ArrayLike | Outputs]  # runs(dataset, n, rng) returns n outputs
 Pair = tuple[Any, Any]
-Shape = tuple[int, ...]
-_Ends = tuple[Score, int, int]  # how many of the highest and of the lowest scores to guess
 BLOCK = 2**19
 """Final runs at a time: millions of rows need not be in memory together."""
 
 POINT_ALPHA = 1e-4
 """Level at which outputs are compared in the search of the local method; there are many."""
 
+FRESH_EXPONENT = 1.15
+"""Final densities have ``h ~ n**(-1.15/(d+4))``: less bias than the usual 1, a little noisier."""
+
+
+class Found(NamedTuple):
+    """A rule, the bound that is expected of it, all scores it was chosen from, and the columns."""
+
+    value: float
+    rule: Any
+    candidates: tuple[str, ...]
+    n_columns: int = 1
+
+
+class Outcome(NamedTuple):
+    """Certificate of the final stage, as fields of the result."""
+
+    lower_bound: float
+    estimate: float
+    event: str
+    sizes: dict[str, int]
+    resolution: float
+
 
 @dataclass(frozen=True)
-class Audited:
-    """A mechanism to be audited, the numbers of runs, the level and the delta of the claim."""
+class Method:
+    """A test, with the mechanism, the numbers of runs, the level and the claimed delta."""
 
     mechanism: Runs
     n_search: int
@@ -46,182 +59,173 @@ class Audited:
     alpha: float
     delta: float
 
-    def outputs(self, x: object, n: int, rng: Rng, shape: Shape | None = None) -> Outputs:
+    def run(self, x: object, n: int, rng: Rng, n_columns: int | None = None) -> Outputs:
         """Run the mechanism, and insist on one output per run and one shape of all outputs."""
         outputs = as_outputs(self.mechanism(x, n, rng))
         if len(outputs) != n:
-            raise ValueError(
-                f"The mechanism must return n={n} outputs. Got an array of shape {outputs.shape}."
-            )
-        if shape not in (None, outputs.shape[1:]):
+            raise ValueError(f"The mechanism must return n={n} outputs. Got {len(outputs)}.")
+        if n_columns not in (None, outputs.n_columns):
             raise ValueError(
                 "The mechanism must return outputs of one shape on both datasets and in all runs. "
-                f"Got shapes {shape} and {outputs.shape[1:]}. Pad the shorter outputs."
+                f"Got {n_columns} and {outputs.n_columns} columns. Pad the shorter outputs."
             )
         return outputs
 
-    def both(
-        self, pair: Pair, n: int, rng: Rng, shape: Shape | None = None
+    def run_both(
+        self, pair: Pair, n: int, rng: Rng, n_columns: int | None = None
     ) -> tuple[Outputs, Outputs]:
         """Run the mechanism n times on each dataset of a pair."""
-        x = self.outputs(pair[0], n, rng, shape)
-        return x, self.outputs(pair[1], n, rng, x.shape[1:])
+        x = self.run(pair[0], n, rng, n_columns)
+        return x, self.run(pair[1], n, rng, x.n_columns)
 
-    def counts(self, x: object, n: int, rule: Rule, rng: Rng) -> tuple[int, int]:
+
+class LabelTest(Method):
+    """Guess the dataset of each run, which a secret coin chooses, or abstain."""
+
+    both_sides = True
+
+    def bound(self, right: ArrayLike, wrong: ArrayLike) -> NDArray[np.float64]:
+        """Bound epsilon by the numbers of right guesses and of wrong ones in the final runs."""
+        return label_bound(right, np.add(right, wrong), self.alpha)
+
+    def runs_on_x(self, rng: Rng) -> int:
+        """Return how many of the 2 n_final final runs are on x."""
+        # Independent fair coins, grouped by outcome: the runs are exchangeable.
+        return int(rng.binomial(2 * self.n_final, 0.5))
+
+    def search(self, pair: Pair, rng: Rng) -> Found:
+        """Learn what suits the outputs, choose thresholds for each, and keep the best rule."""
+        x, y = self.run_both(pair, self.n_search, rng)
+        candidates = candidate_scores(x, y, seed=int(rng.integers(2**31)))
+        rules = [choose_rule(c, self.bound, self.n_final, self.both_sides) for c in candidates]
+        best = max(rules, key=lambda rule: rule.value)
+        return Found(best.value, best, tuple(each.name for each in candidates), x.n_columns)
+
+    def certify(self, pair: Pair, found: Found, rng: Rng) -> Outcome:
+        """Count right and wrong guesses in final runs."""
+        n, n_x = self.n_final, self.runs_on_x(rng)
+        right_x, wrong_x = self._counts(pair[0], n_x, found, rng)
+        wrong_y, right_y = self._counts(pair[1], 2 * n - n_x, found, rng)
+        right, wrong = right_x + right_y, wrong_x + wrong_y
+        return Outcome(
+            float(self.bound(right, wrong)),
+            _loss(right - self.delta * n, wrong),
+            f"guess {found.rule}",
+            {"n_final": 2 * n, "n_guesses": right + wrong, "n_right": right},
+            float(self.bound(2 * n if self.both_sides else n, 0)),
+        )
+
+    def _counts(self, x: object, n: int, found: Found, rng: Rng) -> list[int]:
         """Count the guesses of x and of x' in n runs on one dataset."""
         blocks = (min(BLOCK, n - start) for start in range(0, n, BLOCK))
-        each = [rule.counts(self.outputs(x, block, rng, rule.shape)) for block in blocks]
-        return sum(of_x for of_x, _ in each), sum(of_y for _, of_y in each)
+        counts = [found.rule.counts(self.run(x, each, rng, found.n_columns)) for each in blocks]
+        return [sum(of_one) for of_one in zip((0, 0), *counts, strict=True)]
 
 
-class Outcome(NamedTuple):
-    """Certificate of the final stage, as fields of the result."""
+class PairTest(LabelTest):
+    """Compare how often one event, a guess on one side, happens on either dataset."""
 
-    lower_bound: float | NDArray[np.float64]
-    estimate: float
-    direction: str
-    event: str
-    candidates: tuple[str, ...]
-    sizes: dict[str, int]
-    resolution: float
+    both_sides = False
 
+    def bound(self, right: ArrayLike, wrong: ArrayLike) -> NDArray[np.float64]:
+        n = self.n_final
+        return pair_bound(right, n, np.minimum(wrong, n), n, self.alpha, self.delta)
 
-def _search_rules(
-    choose: Callable[..., Rule], audited: Audited, pair: Pair, rng: Rng
-) -> tuple[float, Rule]:
-    """Learn what suits the outputs, choose thresholds for each, and keep the best rule."""
-    x, y = audited.both(pair, audited.n_search, rng)
-    candidates = candidate_scores(x, y, seed=int(rng.integers(2**31)))
-    rules = [choose(c, audited.alpha, audited.n_final, audited.delta) for c in candidates]
-    best = max(rules, key=lambda rule: rule.value)
-    names = dict.fromkeys(str(score).removeprefix("log ratio of ") for score, *_ in candidates)
-    return best.value, replace(best, candidates=tuple(names), shape=x.shape[1:])
+    def runs_on_x(self, rng: Rng) -> int:
+        return self.n_final
 
 
-def _direction(for_x: object, for_y: object) -> str:
-    """Name the dataset that there are guesses for."""
-    return "both" if for_x and for_y else "x' over x" if for_y else "x over x'"
+class LocalTest(Method):
+    """Compare two estimated densities, or frequencies, at the most revealing output."""
+
+    def search(self, pair: Pair, rng: Rng) -> Found:
+        """Find the output whose loss has the largest lower limit; the largest loss may be noise."""
+        x, y = self.run_both(pair, self.n_search, rng)
+        loss = estimate_privacy_loss(x, y)
+        lower = loss.loss - stats.norm.isf(min(self.alpha, POINT_ALPHA)) * loss.standard_error
+        k = int(np.argmax(np.where(loss.visible, lower, -np.inf)))
+        sign = 1 if loss.log_ratio[k] >= 0 else -1
+        rule = loss.points[k], bool(loss.is_atom[k]), sign
+        return Found(max(float(lower[k]), 0.0), rule, ("atoms", "densities"), x.n_columns)
+
+    def certify(self, pair: Pair, found: Found, rng: Rng) -> Outcome:
+        """Estimate the loss there, in the same direction, on fresh runs, with a one-sided limit."""
+        output, is_atom, sign = found.rule
+        samples = Samples(*self.run_both(pair, self.n_final, rng, found.n_columns))
+        if is_atom:
+            fresh, kind = samples.at_value(output), "probability"
+        else:
+            point = np.reshape(output, (1, -1))
+            fresh, kind = samples.at_points(point, exponent=FRESH_EXPONENT), "density"
+        f_x, f_y = float(fresh.density_x[0]), float(fresh.density_y[0])
+        loss = sign * math.log(f_x / f_y)
+        lower = loss - float(stats.norm.isf(self.alpha) * fresh.standard_error[0])
+        return Outcome(
+            max(lower, 0.0),
+            max(loss, 0.0),
+            f"loss at output {show(output)}, blind below {kind} {fresh.floor:.3g}",
+            {"n_final": 2 * self.n_final},
+            math.log(max(f_x, f_y) / fresh.floor),
+        )
+
+
+class OneRunTest(Method):
+    """Guess many coins, one for each record, after a single run."""
+
+    def search(self, pair: Pair, rng: Rng) -> Found:
+        """Choose, on one run, how many of the highest and of the lowest scores to guess."""
+        coins, scores = self._run_once(pair, rng)
+        scored = lines(scores[coins], scores[~coins])
+        rules = [choose_rule(each, self._bound, len(coins) / 2, both_sides=True) for each in scored]
+        best = max(rules, key=lambda rule: rule.value)
+        return Found(best.value, (best, *best.counts(scores)), (best.name,))
+
+    def certify(self, pair: Pair, found: Found, rng: Rng) -> Outcome:
+        """Guess the coins of one fresh run; the number of guesses is already fixed."""
+        rule, n_high, n_low = found.rule
+        coins, scores = self._run_once(pair, rng)
+        order = np.argsort(rule.score(scores), kind="stable")
+        n, guesses = len(coins), n_high + n_low
+        right = int(coins[order[n - n_high :]].sum() + (~coins[order[:n_low]]).sum())
+        return Outcome(
+            one_run_bound(n, guesses, right, self.alpha, self.delta),
+            _loss(right, guesses - right),
+            f"guess x for the {n_high} highest and x' for the {n_low} lowest {rule.name}",
+            {"n_final": 1, "n_canaries": n, "n_guesses": guesses, "n_right": right},
+            one_run_bound(n, n, n, self.alpha, self.delta),
+        )
+
+    def _bound(self, right: NDArray, wrong: NDArray) -> NDArray[np.float64]:
+        """Bound epsilon without the allowance for a delta, to compare thresholds."""
+        return label_bound(right, right + wrong, self.alpha)
+
+    def _run_once(self, pair: Pair, rng: Rng) -> tuple[NDArray[np.bool_], Outputs]:
+        """Flip a coin per record, run once, and return the coins and the scores."""
+        x, y = np.asarray(pair[0]), np.asarray(pair[1])
+        if x.shape != y.shape or x.ndim == 0:
+            raise ValueError(
+                "The 'pairs' parameter of audit_epsilon must hold two sequences of equally many "
+                f"records for method='one-run'. Got shapes {x.shape} and {y.shape}."
+            )
+        coins = rng.random(len(x)) < 0.5
+        chosen = coins.reshape((-1,) + (1,) * (x.ndim - 1))
+        scores = np.asarray(self.mechanism(np.where(chosen, x, y), 1, rng), dtype=np.float64)
+        if scores.shape != (1, len(x)) or np.isnan(scores).any():
+            raise ValueError(
+                f"The mechanism must return one score per record, of shape (1, {len(x)}), none of "
+                f"them nan, for method='one-run'. Got an array of shape {scores.shape}."
+            )
+        return coins, as_outputs(scores[0])
+
+
+METHODS: dict[str, type[LabelTest | LocalTest | OneRunTest]] = {
+    "label": LabelTest,
+    "pair": PairTest,
+    "local": LocalTest,
+    "one-run": OneRunTest,
+}
 
 
 def _loss(more: float, less: float) -> float:
     """Return the logarithm of a ratio of counts, of at least 1."""
     return max(0.0, math.log(more / less) if less else math.inf) if more > 0 else 0.0
-
-
-def _final_label(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
-    """Guess the secret coin of 2 n_final runs."""
-    # Independent fair coins, grouped by outcome: the runs are exchangeable.
-    n_x = int(rng.binomial(2 * audited.n_final, 0.5))
-    right_x, wrong_x = audited.counts(pair[0], n_x, rule, rng)
-    wrong_y, right_y = audited.counts(pair[1], 2 * audited.n_final - n_x, rule, rng)
-    right, guesses = right_x + right_y, right_x + right_y + wrong_x + wrong_y
-    return Outcome(
-        label_bound(right, guesses, audited.alpha),
-        _loss(right, guesses - right),
-        _direction(math.isfinite(rule.above), math.isfinite(rule.below)),
-        f"guess {rule}",
-        rule.candidates,
-        {"n_final": 2 * audited.n_final, "n_guesses": guesses, "n_right": right},
-        resolution_limit("label", audited.n_final, audited.alpha),
-    )
-
-
-def _final_pair(audited: Audited, pair: Pair, rule: Rule, rng: Rng) -> Outcome:
-    """Count one event in n_final runs on either dataset."""
-    n = audited.n_final
-    side = 1 if math.isfinite(rule.below) else 0
-    hits = [audited.counts(dataset, n, rule, rng)[side] for dataset in pair]
-    more, less = hits[side], hits[1 - side]
-    return Outcome(
-        pair_bound(more, n, less, n, audited.alpha, audited.delta),
-        _loss(more - audited.delta * n, less),
-        _direction(math.isfinite(rule.above), math.isfinite(rule.below)),
-        str(rule),
-        rule.candidates,
-        {"n_final": 2 * n, "n_hits_x": hits[0], "n_hits_x_prime": hits[1]},
-        resolution_limit("pair", n, audited.alpha, audited.delta),
-    )
-
-
-def _search_local(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, LossPoint]:
-    """Find the point whose loss has the largest lower confidence limit."""
-    x, y = audited.both(pair, audited.n_search, rng)
-    point = most_revealing_point(x, y, confidence=1 - min(audited.alpha, POINT_ALPHA))
-    return point.lower, point
-
-
-def _final_local(audited: Audited, pair: Pair, point: LossPoint, rng: Rng) -> Outcome:
-    """Estimate the loss at one point on fresh runs, with a one-sided limit."""
-    x, y = audited.both(pair, audited.n_final, rng, np.shape(point.value))
-    fresh = loss_at(point, x, y, confidence=1 - audited.alpha)
-    return Outcome(
-        fresh.lower,
-        fresh.loss,
-        _direction(point.sign > 0, point.sign < 0),
-        f"loss at {fresh}",
-        ("atoms", "densities"),
-        {"n_final": 2 * audited.n_final},
-        fresh.resolution,
-    )
-
-
-def _search_one_run(audited: Audited, pair: Pair, rng: Rng) -> tuple[float, _Ends]:
-    """Choose, on one run, how many of the highest and of the lowest scores to guess."""
-    coins, scores = _one_run(audited.mechanism, pair, rng)
-    lines = (LineScore(1), LineScore(-1))
-    scored = [Candidate(line, line(scores[coins]), line(scores[~coins])) for line in lines]
-    rules = [label_rule(candidate, audited.alpha, len(coins) / 2) for candidate in scored]
-    best = max(rules, key=lambda rule: rule.value)
-    return best.value, (best.score, *best.counts(scores))
-
-
-def _final_one_run(audited: Audited, pair: Pair, rule: _Ends, rng: Rng) -> Outcome:
-    """Guess the coins of one fresh run; the number of guesses is already fixed."""
-    score, n_high, n_low = rule
-    coins, outputs = _one_run(audited.mechanism, pair, rng)
-    order = np.argsort(score(outputs), kind="stable")
-    n, guesses = len(coins), n_high + n_low
-    right = int(coins[order[n - n_high :]].sum() + (~coins[order[:n_low]]).sum())
-    return Outcome(
-        one_run_bound(n, guesses, right, audited.alpha, audited.delta),
-        _loss(right, guesses - right),
-        _direction(n_high, n_low),
-        f"guess x for the {n_high} highest and x' for the {n_low} lowest {score}",
-        (str(score),),
-        {"n_final": 1, "n_canaries": n, "n_guesses": guesses, "n_right": right},
-        one_run_bound(n, n, n, audited.alpha, audited.delta),
-    )
-
-
-def _one_run(mechanism: Runs, pair: Pair, rng: Rng) -> tuple[NDArray[np.bool_], Outputs]:
-    """Flip a coin per record, run once, and return the coins and the scores."""
-    x, y = np.asarray(pair[0]), np.asarray(pair[1])
-    if x.shape != y.shape or x.ndim == 0:
-        raise ValueError(
-            "The 'pairs' parameter of audit_epsilon must hold two sequences of equally many records"
-            f" for method='one-run'. Got shapes {x.shape} and {y.shape}."
-        )
-    coins = rng.random(len(x)) < 0.5
-    chosen = coins.reshape((-1,) + (1,) * (x.ndim - 1))
-    scores = np.asarray(mechanism(np.where(chosen, x, y), 1, rng), dtype=np.float64)
-    if scores.shape != (1, len(x)) or np.isnan(scores).any():
-        raise ValueError(
-            f"The mechanism must return one score per record, of shape (1, {len(x)}), none of them "
-            f"nan, for method='one-run'. Got an array of shape {scores.shape}."
-        )
-    return coins, as_outputs(scores[0])
-
-
-class Method(NamedTuple):
-    """A search, which chooses a rule for a pair and values it, and the final runs by the rule."""
-
-    search: Callable[[Audited, Pair, Rng], tuple[float, Any]]
-    final: Callable[[Audited, Pair, Any, Rng], Outcome]
-
-
-METHODS = {
-    "label": Method(partial(_search_rules, label_rule), _final_label),
-    "pair": Method(partial(_search_rules, pair_rule), _final_pair),
-    "local": Method(_search_local, _final_local),
-    "one-run": Method(_search_one_run, _final_one_run),
-}

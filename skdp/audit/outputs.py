@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-import numbers
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from skdp.core.types import Container
 
 MIN_ATOM_COUNT = 5
 """A value seen this often is an atom; outputs from a density do not repeat in double precision."""
@@ -21,27 +21,18 @@ many times as frequent as a number on average."""
 
 _NAN_KEY = np.array([np.nan]).view(np.uint64)[0]
 _LARGEST = 1e100  # its square is still a number
-_EXACT = 2**53
+_EXACT = 2**53  # below it each integer is a double
 
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """Outputs of several runs, one row each.
+    """Outputs of several runs: matrices with a row for each run and a column for each entry.
 
-    Numbers and keys are functions of the single output: an audit must not see the other outputs
-    in them, as numpy converts a whole sample together.
-
-    Parameters
-    ----------
-    raw : ndarray of shape (n,) or (n, d)
-        Numbers or text, to show.
-    values : ndarray of float of shape (n,) or (n, d)
-        The nearest doubles; nan where the output is no number.
-    keys : ndarray of uint64 of shape (n, d)
-        Equal for equal entries: the bits of a double, else a digest of the text. So the two zeros
-        are two, all nan are one, and integers beyond 2**53 stay apart.
-    written : ndarray of float of shape (n,) or (n, d)
-        Numbers whose digits are looked at: the values, or what they were computed from.
+    `raw` is to be shown, and `values` are the nearest doubles, nan where an entry is no number.
+    `keys` are equal for equal entries: the bits of a double, else a digest of the text. So the two
+    zeros are two, all nan are one, and integers beyond 2**53 stay apart. `written` are the numbers
+    whose digits are looked at. Each is a function of the single output: an audit must not see the
+    other outputs in it, as numpy converts a whole sample together.
     """
 
     raw: NDArray
@@ -52,36 +43,33 @@ class Outputs:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, index: slice | NDArray) -> Outputs:
+    def __getitem__(self, index: slice | NDArray | tuple) -> Outputs:
         return Outputs(self.raw[index], self.values[index], self.keys[index], self.written[index])
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of runs, and of columns where there are several."""
-        return self.values.shape
+    def n_columns(self) -> int:
+        """Number of entries of one output."""
+        return self.values.shape[1]
 
     @cached_property
     def rows(self) -> NDArray[np.uint64]:
         """One key for each run; a collision would only make a rule weaker."""
         mixed = (self.keys ^ (self.keys >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
-        if mixed.shape[1] == 1:
+        if self.n_columns == 1:
             return mixed[:, 0]
-        odd = np.random.default_rng(0).integers(2**63, size=mixed.shape[1], dtype=np.uint64)
+        odd = np.random.default_rng(0).integers(2**63, size=self.n_columns, dtype=np.uint64)
         return ((mixed ^ (mixed >> np.uint64(29))) * (2 * odd + np.uint64(1))).sum(axis=1)
 
     @property
     def features(self) -> NDArray[np.float64]:
-        """Numbers to learn from, as a matrix: large ones cut, text by its key, nan left."""
-        values = np.clip(self.values.reshape(self.keys.shape), -_LARGEST, _LARGEST)
-        is_text = np.isnan(values) & (self.keys != _NAN_KEY)
-        return np.where(is_text, self.keys / 2.0**64, values)
+        """Numbers to learn from: large ones cut, text by its key, nan left."""
+        is_text = np.isnan(self.values) & (self.keys != _NAN_KEY)
+        return np.where(is_text, self.keys / 2.0**64, np.clip(self.values, -_LARGEST, _LARGEST))
 
     def column(self, j: int) -> Outputs:
         """Return one column."""
-        if self.values.ndim == 1:
-            return self
-        values = self.values[:, j]
-        return Outputs(self.raw[:, j], values, self.keys[:, [j]], values)
+        values = self.values[:, [j]]
+        return Outputs(self.raw[:, [j]], values, self.keys[:, [j]], values)
 
     @staticmethod
     def joined(x: Outputs, y: Outputs) -> Outputs:
@@ -93,28 +81,27 @@ class Outputs:
         return Outputs(np.concatenate(raws), values, np.concatenate([x.keys, y.keys]), values)
 
 
-def _as_rows(returned: Any) -> NDArray:
-    """Turn what a mechanism returns into an array with one row for each run."""
-    try:
-        return np.atleast_1d(np.asarray(returned))
-    except ValueError:  # rows of different lengths
-        return np.array([str(row) for row in returned])
-
-
-def as_outputs(returned: object) -> Outputs:
+def as_outputs(returned: Container) -> Outputs:
     """Read the outputs of a mechanism; complex numbers and records become several columns."""
     if isinstance(returned, Outputs):
         return returned
-    array = _flat(_as_rows(returned))
-    if array.dtype.kind == "b":
-        array = array.astype(np.int64)
-    values, keys = _read_numbers(array) if array.dtype.kind in "iuf" else _read_entries(array)
-    if array.dtype.kind not in "iuf":
-        text = np.isnan(values) & (keys != _NAN_KEY) | (keys != _bits(values))
-        array = array.astype(str) if text.any() else values
-    if array.shape[1] == 1:
-        array, values = array[:, 0], values[:, 0]
-    return Outputs(array, values, keys, values)
+    try:
+        array = _flat(np.atleast_1d(np.asarray(returned)))
+    except ValueError:  # rows of different lengths
+        array = np.array([[str(row)] for row in returned])
+    if array.dtype.kind in "iuf":
+        with np.errstate(over="ignore"):
+            raw, values = array, array.astype(np.float64)
+        known = np.full(array.shape, True) if array.dtype.kind == "f" else np.abs(values) < _EXACT
+    else:
+        raw, values, known = array.astype(str), np.empty(array.shape), np.full(array.shape, False)
+    digests = np.zeros(array.shape, dtype=np.uint64)
+    unknown = array[~known].tolist()
+    read = [_read(str(e.item() if isinstance(e, np.generic) else e)) for e in unknown]
+    values[~known], digests[~known] = [value for value, _ in read], [digest for _, digest in read]
+    if not digests.any() and array.dtype.kind not in "iuf":
+        raw = values
+    return Outputs(raw, values, np.where(digests, digests, _bits(values)), values)
 
 
 def _flat(array: NDArray) -> NDArray:
@@ -122,12 +109,14 @@ def _flat(array: NDArray) -> NDArray:
     n = len(array)
     if array.dtype.names:
         return np.hstack([_flat(array[name]) for name in array.dtype.names]) if n else array
-    if array.dtype.kind == "c":
+    if array.dtype.kind == "b":
+        array = array.astype(np.int64)
+    elif array.dtype.kind == "c":
         array = np.stack([array.real, array.imag], axis=-1)
     elif array.dtype.kind in "mM":
         array = np.where(np.isnat(array), np.nan, array.astype(np.int64).astype(object))
-    elif array.dtype.kind == "V":
-        array = np.array([entry.tobytes().hex() for entry in array.ravel()]).reshape(array.shape)
+    elif array.dtype.kind == "S":
+        array = np.char.decode(array, "latin-1")
     return array.reshape(n, math.prod(array.shape[1:]))
 
 
@@ -137,68 +126,30 @@ def _bits(values: NDArray[np.float64]) -> NDArray[np.uint64]:
     return np.where(np.isnan(values), _NAN_KEY, bits)
 
 
-def _read_numbers(array: NDArray) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
-    with np.errstate(over="ignore"):
-        values = array.astype(np.float64)
-    keys = _bits(values)
-    if array.dtype.kind == "f":
-        inexact = (array != values) & ~np.isnan(values) if array.dtype.itemsize > 8 else None
-    else:
-        inexact = np.abs(values) >= _EXACT
-    if inexact is not None and inexact.any():
-        keys[inexact] = [_read(entry)[1] for entry in array[inexact].tolist()]
-    return values, keys
-
-
-def _read_entries(array: NDArray) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
-    known: dict[object, tuple[float, int]] = {}
-    values, keys = np.empty(array.shape), np.empty(array.shape, dtype=np.uint64)
-    for place, entry in enumerate(array.ravel().tolist()):
-        if isinstance(entry, str):
-            if entry not in known:
-                known[entry] = _read(entry)
-            values.flat[place], keys.flat[place] = known[entry]
-        else:
-            values.flat[place], keys.flat[place] = _read(entry)
-    return values, keys
-
-
-def _read(entry: object) -> tuple[float, int]:
-    """Return the nearest double and the key of one entry.
+@lru_cache(maxsize=2**16)
+def _read(text: str) -> tuple[float, int]:
+    """Return the nearest double of one entry, and a digest of what is no double, else 0.
 
     Text that reads as a number is that number: numpy makes text of the numbers of a sample which
     holds some text, and that depends on the other runs.
     """
-    number = _number(entry.item() if isinstance(entry, np.generic | np.ndarray) else entry)
-    if number is None:
-        return np.nan, _digest(str(entry))
     try:
-        value = float(number)
-    except OverflowError:
-        value = np.inf if number > 0 else -np.inf
-    if value == number or value != value:
-        return value, int(_bits(np.array([value]))[0])
-    return value, _digest(str(number))
+        value = float({"True": "1", "False": "0"}.get(text, text))
+    except ValueError:
+        value = np.nan
+    else:
+        if not text.lstrip("-").isdigit() or int(text) == value:
+            return value, 0
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return value, int.from_bytes(digest, "little")
 
 
-def _number(entry: object) -> Any:
-    if isinstance(entry, numbers.Real):
-        return entry
-    if isinstance(entry, bytes):
-        entry = entry.decode("latin-1")
-    text = str(entry)
-    if text in ("True", "False"):
-        return text == "True"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return None
-
-
-def _digest(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+def index_among(known: NDArray, keys: NDArray) -> NDArray[np.intp]:
+    """Return the index of each key among known ones, which are sorted; -1 for none of them."""
+    if not len(known):
+        return np.full(keys.shape, -1)
+    place = np.searchsorted(known, keys).clip(max=len(known) - 1)
+    return np.where(known[place] == keys, place, -1)
 
 
 class AtomTable:
@@ -212,12 +163,12 @@ class AtomTable:
         unique, first, counts = np.unique(sample.rows, return_index=True, return_counts=True)
         repeated = counts >= MIN_ATOM_COUNT
         if stand_out and len(unique) > MANY_VALUES:
-            finite = np.isfinite(sample.values[first]).reshape(len(first), -1).all(axis=1)
+            finite = np.isfinite(sample.values[first]).all(axis=1)
             repeated &= ~finite | (counts >= STAND_OUT * len(sample) / len(unique))
         self._keys = unique[repeated]
         atoms = sample[first[repeated]]
-        columns = [atoms.column(j) for j in range(atoms.keys.shape[1])]
-        order = np.lexsort([part for c in columns[::-1] for part in (c.raw, c.values)])
+        columns = zip(atoms.raw.T[::-1], atoms.values.T[::-1], strict=True)
+        order = np.lexsort([part for column in columns for part in column])
         self.atoms, self._rank = atoms.raw[order], np.argsort(order)
         self.share = float(counts[repeated].sum() / max(len(sample), 1))
 
@@ -226,7 +177,4 @@ class AtomTable:
 
     def index(self, sample: Outputs) -> NDArray[np.intp]:
         """Return the index of the atom in each row, -1 where there is none."""
-        if not len(self):
-            return np.full(len(sample), -1)
-        place = np.searchsorted(self._keys, sample.rows).clip(max=len(self) - 1)
-        return np.where(self._keys[place] == sample.rows, self._rank[place], -1)
+        return np.append(self._rank, -1)[index_among(self._keys, sample.rows)]

@@ -14,25 +14,19 @@ IEEE S&P 2022.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from skdp.audit.density import KERNEL_ROUGHNESS, TruncatedKernelDensity, reference_bandwidth
-from skdp.audit.outputs import AtomTable, Outputs, as_outputs
+from skdp.audit.densities import Samples
+from skdp.audit.outputs import Outputs
 from skdp.audit.rules import MIN_CONTINUOUS
 from skdp.core.checks import check_rules
 from skdp.core.types import Matrix
 
 GRID_SIZE = {1: 1001, 2: 101, 3: 31}
-ATOM_FLOOR, DENSITY_FLOOR = 10.0, 16.0
-
-FRESH_EXPONENT = 1.15
-"""The second stage uses ``h ~ n**(-1.15/(d+4))``: less bias than the usual 1, a little noisier."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +40,11 @@ class PrivacyLoss:
     is_atom : ndarray of bool of shape (n_points,)
         True for values of positive probability.
     density_x, density_y : ndarray of shape (n_points,)
-        Truncated densities, or probabilities at atoms.
+        Densities, or probabilities at atoms, of at least the floor.
     standard_error : ndarray of shape (n_points,)
         Standard error of the log ratio.
-    visible : ndarray of bool of shape (n_points,)
-        True where at least one of the two densities exceeds its floor. Elsewhere nothing is known.
-    floored : ndarray of bool of shape (n_points,)
-        True where at least one of the two densities was raised to its floor. If the other one is
-        visible, the loss is estimated from below only.
     floor : float
-        The least density; nan when all outputs are atoms.
+        The least density.
     atom_floor : float
         The least probability of an atom.
     confidence : float in (0, 1)
@@ -76,11 +65,23 @@ class PrivacyLoss:
     density_x: NDArray[np.float64]
     density_y: NDArray[np.float64]
     standard_error: NDArray[np.float64]
-    visible: NDArray[np.bool_]
-    floored: NDArray[np.bool_]
     floor: float
     atom_floor: float
     confidence: float
+
+    @property
+    def visible(self) -> NDArray[np.bool_]:
+        """True where one of the two densities exceeds its floor; elsewhere nothing is known."""
+        return np.maximum(self.density_x, self.density_y) > self._floors
+
+    @property
+    def floored(self) -> NDArray[np.bool_]:
+        """True where a density was raised to its floor, so that the loss is a lower estimate."""
+        return np.minimum(self.density_x, self.density_y) <= self._floors
+
+    @property
+    def _floors(self) -> NDArray[np.float64]:
+        return np.where(self.is_atom, self.atom_floor, self.floor)
 
     @property
     def log_ratio(self) -> NDArray[np.float64]:
@@ -111,27 +112,26 @@ class PrivacyLoss:
         seen = [f"atoms above {self.atom_floor:.3g}"] if self.is_atom.any() else []
         seen += [] if self.is_atom.all() else [f"densities above {self.floor:.3g}"]
         return (
-            f"loss {self.loss[best]:.4g} at output {_show(self.points[best])} "
+            f"loss {self.loss[best]:.4g} at output {show(self.points[best])} "
             f"({self.confidence:g} interval {self.lower[best]:.4g} to {self.upper[best]:.4g}); "
             f"seen: {' and '.join(seen)}"
         )
 
 
 def estimate_privacy_loss(
-    samples_x: ArrayLike,
-    samples_y: ArrayLike,
+    samples_x: ArrayLike | Outputs,
+    samples_y: ArrayLike | Outputs,
     *,
     bandwidth: float | None = None,
-    floor: float | None = None,
     grid: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> PrivacyLoss:
     """Estimate the loss function from outputs on either dataset of a pair.
 
     Values that repeat are atoms and compared by frequency; the rest has a density, estimated by
-    a truncated Gaussian kernel with one bandwidth for both samples. By the delta method the
-    variance of the log ratio is ``|K|^2 / (n h^d) (1/f_x + 1/f_x') - 2/n`` for densities and
-    ``(1/p + 1/q - 2) / n`` for atoms.
+    a Gaussian kernel with one bandwidth h for both samples and raised to a floor, ``16 / (n h^d)``.
+    By the delta method the variance of the log ratio is ``|K|^2 / (n h^d) (1/f_x + 1/f_x') - 2/n``
+    for densities and ``(1/p + 1/q - 2) / n`` for atoms.
 
     Parameters
     ----------
@@ -140,8 +140,6 @@ def estimate_privacy_loss(
         kind. The sizes may differ.
     bandwidth : float or None, default=None
         Standard deviation of the kernel; None for ``1.06 s n**(-1/(d+4))``.
-    floor : float or None, default=None
-        The least density; None for ``16 / (n h^d)``.
     grid : array-like of shape (n_points,) or (n_points, d) or None, default=None
         Where the densities are evaluated; None for an even grid over the samples.
     confidence : float in (0, 1), default=0.95
@@ -171,110 +169,28 @@ def estimate_privacy_loss(
     check_rules(
         "estimate_privacy_loss",
         bandwidth=(bandwidth, bandwidth is None or bandwidth > 0, "be None or positive"),
-        floor=(floor, floor is None or floor > 0, "be None or positive"),
         confidence=(confidence, 0 < confidence < 1, "be in (0, 1)"),
     )
-    samples = _Samples(samples_x, samples_y)
+    samples = Samples(samples_x, samples_y)
     atoms = samples.table.atoms
-    parts, points = [samples.at_atoms()], [atoms]
+    at_atoms = samples.at_atoms()
+    parts, points = [at_atoms], [atoms]
     if min(map(len, samples.rests)) >= MIN_CONTINUOUS:
-        d = samples.rests[0].shape[1]
-        where = _grid(*samples.rests) if grid is None else _check_grid(grid, d)
-        parts.insert(0, samples.at_points(where, bandwidth, floor))
-        points.insert(0, where.reshape((len(where), *samples.x.shape[1:])))
-        if atoms.dtype.kind == "U" and len(atoms):  # numbers stay numbers beside words
-            points = [part.astype(object) for part in points]
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("density_x", "density_y", "standard_error", "visible", "floored")
-    }
+        where = _grid(*samples.rests) if grid is None else _check_grid(grid, atoms.shape[1])
+        parts.insert(0, samples.at_points(where, bandwidth))
+        # numbers stay numbers beside words
+        points = [where.astype(object) if atoms.dtype.kind == "U" and len(atoms) else where, atoms]
+    shown = np.concatenate(points)
     return PrivacyLoss(
-        points=np.concatenate(points),
-        is_atom=np.repeat([False, True], [sum(map(len, points)) - len(atoms), len(atoms)]),
-        floor=parts[0].floor if len(parts) > 1 else math.nan,
-        atom_floor=parts[-1].floor,
+        points=shown[:, 0] if shown.shape[1] == 1 else shown,
+        is_atom=np.arange(len(shown)) >= len(shown) - len(atoms),
+        density_x=np.concatenate([part.density_x for part in parts]),
+        density_y=np.concatenate([part.density_y for part in parts]),
+        standard_error=np.concatenate([part.standard_error for part in parts]),
+        floor=parts[0].floor,
+        atom_floor=at_atoms.floor,
         confidence=confidence,
-        **columns,
     )
-
-
-class Comparison(NamedTuple):
-    """Two truncated densities at some points, and the standard error of their log ratio."""
-
-    density_x: NDArray[np.float64]
-    density_y: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
-    visible: NDArray[np.bool_]
-    floored: NDArray[np.bool_]
-    floor: float
-
-
-class _Samples:
-    """Outputs on two datasets: a table of their atoms, and the rest of either as a matrix."""
-
-    def __init__(self, samples_x: object, samples_y: object) -> None:
-        self.x, self.y = x, y = as_outputs(samples_x), as_outputs(samples_y)
-        if min(len(x), len(y)) < 100 or x.shape[1:] != y.shape[1:]:
-            raise ValueError(
-                "The samples must have at least 100 outputs each and equally many columns. "
-                f"Got shapes {x.shape} and {y.shape}."
-            )
-        n_columns = x.keys.shape[1]
-        self.table = AtomTable(Outputs.joined(x, y), stand_out=n_columns <= 3)
-        if n_columns > 3 and self.table.share < 0.9:
-            raise ValueError(
-                f"The outputs must have at most 3 columns for a density. Got {n_columns}. "
-                "Use audit_epsilon with method='label'."
-            )
-        self.rests = tuple(map(self._rest, (x, y)))
-
-    def _rest(self, sample: Outputs) -> NDArray[np.float64]:
-        """Return the finite rows of numbers that are no atoms."""
-        columns = sample.values.reshape(len(sample), -1)
-        return columns[(self.table.index(sample) < 0) & np.isfinite(columns).all(axis=1)]
-
-    def at_atoms(self) -> Comparison:
-        """Compare the frequencies of the atoms."""
-        indices = (self.table.index(sample) for sample in (self.x, self.y))
-        counts = (np.bincount(i[i >= 0], minlength=len(self.table)) for i in indices)
-        return self._compare([c / len(s) for c, s in zip(counts, (self.x, self.y), strict=True)])
-
-    def at_value(self, value: object) -> Comparison:
-        """Compare the frequencies of one value."""
-        key = as_outputs([value]).rows
-        return self._compare([np.array([np.mean(s.rows == key)]) for s in (self.x, self.y)])
-
-    def at_points(
-        self,
-        where: Matrix,
-        bandwidth: float | None = None,
-        floor: float | None = None,
-        exponent: float | None = None,
-    ) -> Comparison:
-        """Compare the densities of the continuous parts, which may have mass below 1."""
-        d = where.shape[1]
-        # Equal bandwidths let the biases cancel in the ratio.
-        reference = np.mean([reference_bandwidth(rest, exponent) for rest in self.rests], axis=0)
-        h = np.broadcast_to(reference if bandwidth is None else bandwidth, d)
-        raw = []
-        for rest, sample in zip(self.rests, (self.x, self.y), strict=True):
-            kernel = TruncatedKernelDensity(bandwidth=1.0, floor=0.0).fit(rest / h)
-            density = np.exp(kernel.score_samples(where / h)) / np.prod(h)
-            raw.append(density * len(rest) / len(sample))
-        if floor is None:
-            floor = DENSITY_FLOOR / (min(len(self.x), len(self.y)) * float(np.prod(h)))
-        return self._compare(raw, KERNEL_ROUGHNESS**d / np.prod(h), floor)
-
-    def _compare(
-        self, raw: list[NDArray], roughness: float = 1.0, floor: float | None = None
-    ) -> Comparison:
-        """Truncate two estimates and attach the delta-method error; roughness is 1 at atoms."""
-        n_x, n_y = len(self.x), len(self.y)
-        floor = ATOM_FLOOR / min(n_x, n_y) if floor is None else floor
-        f_x, f_y = np.maximum(raw, floor)
-        variance = roughness * (1 / (n_x * f_x) + 1 / (n_y * f_y)) - 1 / n_x - 1 / n_y
-        visible, floored = np.max(raw, axis=0) > floor, np.min(raw, axis=0) <= floor
-        return Comparison(f_x, f_y, np.sqrt(np.maximum(variance, 0.0)), visible, floored, floor)
 
 
 def _grid(rest_x: Matrix, rest_y: Matrix) -> Matrix:
@@ -297,63 +213,6 @@ def _check_grid(grid: ArrayLike, d: int) -> NDArray[np.float64]:
     return points
 
 
-class LossPoint(NamedTuple):
-    """One output, the loss there in the direction of `sign`, and its one-sided lower limit.
-
-    The sign is 1 where x is the likelier dataset, else -1, and an atom is an output of positive
-    probability. The resolution is the largest loss that the larger of the two densities, or
-    probabilities, allows beside the floor, the least that was used.
-    """
-
-    value: Any
-    is_atom: bool
-    sign: int
-    loss: float = 0.0
-    lower: float = 0.0
-    floor: float = 0.0
-    resolution: float = 0.0
-
-    def __str__(self) -> str:
-        kind = "probability" if self.is_atom else "density"
-        return f"output {_show(self.value)}, blind below {kind} {self.floor:.3g}"
-
-
-def most_revealing_point(x: Any, y: Any, *, confidence: float = 0.95) -> LossPoint:
-    """Find the output whose loss has the largest lower confidence limit.
-
-    The plain maximum of the loss would be drawn to points where the estimate is noisy. The loss of
-    the point is inflated by the search: estimate it again with :func:`loss_at`.
-    """
-    loss = estimate_privacy_loss(x, y, confidence=confidence)
-    lower = loss.loss - stats.norm.ppf(confidence) * loss.standard_error
-    k = int(np.argmax(np.where(loss.visible, lower, -np.inf)))
-    sign = 1 if loss.log_ratio[k] >= 0 else -1
-    return LossPoint(loss.points[k], bool(loss.is_atom[k]), sign, loss.loss[k], max(lower[k], 0.0))
-
-
-def loss_at(point: LossPoint, x: Any, y: Any, *, confidence: float = 0.95) -> LossPoint:
-    """Estimate the loss at a given output, in a given direction, from fresh samples.
-
-    The bandwidth is ``1.06 s n**(-1.15/(d+4))``, smaller than in the search: bias, which the
-    confidence limit does not cover, shrinks faster than noise. `confidence` is that of the
-    one-sided limit; approximate, by the delta method.
-    """
-    samples, where = _Samples(x, y), np.reshape(point.value, (1, -1))
-    if point.is_atom:
-        part = samples.at_value(point.value)
-    else:
-        part = samples.at_points(where, exponent=FRESH_EXPONENT / (where.shape[1] + 4))
-    f_x, f_y = part.density_x[0], part.density_y[0]
-    loss = point.sign * math.log(f_x / f_y)
-    lower = loss - float(stats.norm.ppf(confidence)) * part.standard_error[0]
-    return point._replace(
-        loss=max(loss, 0.0),
-        lower=max(lower, 0.0),
-        floor=part.floor,
-        resolution=math.log(max(f_x, f_y) / part.floor),
-    )
-
-
-def _show(output: object) -> str:
+def show(output: object) -> str:
     """Write an output to four digits."""
     return np.array2string(np.asarray(output), precision=4)

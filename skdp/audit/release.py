@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,37 +14,29 @@ from skdp.audit.rules import MANY_COLUMNS
 from skdp.mechanisms.base import Mechanism
 
 
+@dataclass(frozen=True)
 class _NoisyRelease:
     """Releases of two exact values, each with the number that tells the values apart best.
 
     That number is the distance to one value minus the distance to the other in the norm of the
     mechanism. For Laplace and Gaussian noise it is equivalent to the likelihood ratio of the noise,
     so that only the digits of the release can tell more. Any function of an output is as private as
-    the output, so a bound on this number and the digits holds for the release. `stacked` draws many
-    outputs by one release of a stack.
+    the output, so a bound on this number and the digits holds for the release.
     """
 
-    def __init__(
-        self,
-        values: tuple[NDArray[np.float64], NDArray[np.float64]],
-        mechanism: Mechanism,
-        sensitivity: float,
-        stacked: bool,
-    ) -> None:
-        self.values, self.mechanism, self.sensitivity = values, mechanism, sensitivity
-        self.stacked = stacked
+    values: tuple[NDArray[np.float64], NDArray[np.float64]]
+    mechanism: Mechanism
+    sensitivity: float
+    stacked: bool
 
     def __call__(self, which: int, n: int, rng: np.random.Generator) -> NDArray | Outputs:
         """Return n outputs on x (0) or x' (1), reduced."""
-        value = self.values[which]
-        outputs: Any
+        value, release = self.values[which], self.mechanism.release
         if self.stacked:
             copies = np.broadcast_to(value, (n, *value.shape))
-            outputs = self.mechanism.release(copies, self.sensitivity, rng)
+            outputs = np.asarray(release(copies, self.sensitivity, rng))
         else:
-            outputs = np.array(
-                [self.mechanism.release(value, self.sensitivity, rng) for _ in range(n)]
-            )
+            outputs = np.array([release(value, self.sensitivity, rng) for _ in range(n)])
         if outputs.shape[1:] != value.shape:
             return outputs  # a choice, not a noisy value
         x, x_prime = (self._distance(outputs - exact) for exact in self.values)
@@ -54,10 +46,7 @@ class _NoisyRelease:
 
     def _distance(self, differences: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the norm of each difference, squared for the Euclidean one."""
-        rows = differences.reshape(len(differences), -1)
-        geometry = self.mechanism.geometry
-        if geometry.key == "l1":
-            return np.abs(rows).sum(axis=1)
+        rows, geometry = differences.reshape(len(differences), -1), self.mechanism.geometry
         if geometry.key == "l2":
             return (rows**2).sum(axis=1) / self.sensitivity
         return geometry.distances(rows, np.zeros_like(rows))
@@ -70,11 +59,8 @@ def audit_release(
     sensitivity: float,
     *,
     stacked: bool = False,
-    n_search: int = 2000,
-    n_final: int = 10_000,
-    alpha: float = 0.05,
     method: str | None = None,
-    rng: int | np.random.Generator | None = None,
+    **options: Any,
 ) -> AuditResult:
     """Audit the noise that a mechanism adds to two exact values.
 
@@ -94,16 +80,11 @@ def audit_release(
         Draw many outputs by one release of a stack of copies, which is hundreds of times faster,
         but right only where the noise is independent from value to value, as for LaplaceMechanism
         and GaussianMechanism.
-    n_search : int, default=2000
-        Runs per value in the search.
-    n_final : int, default=10_000
-        Runs per value in the final test.
-    alpha : float in (0, 1), default=0.05
-        Probability of a bound above the true epsilon.
     method : {"label", "pair"} or None, default=None
         None is "label", or "pair" where the guarantee has a delta.
-    rng : int, Generator or None, default=None
-        Source of randomness, of the noise too.
+    **options : dict
+        The options `n_search` (here 2,000 runs), `n_final` (10,000 runs), `alpha` and `rng` of
+        :func:`skdp.audit.audit_epsilon`.
 
     Returns
     -------
@@ -136,9 +117,6 @@ def audit_release(
         [(0, 1)],
         claimed_epsilon=claim.epsilon,
         delta=claim.delta,
-        n_search=n_search,
-        n_final=n_final,
-        alpha=alpha,
         method=method or ("pair" if claim.delta else "label"),
-        rng=rng,
+        **{"n_search": 2000, "n_final": 10_000} | options,
     )

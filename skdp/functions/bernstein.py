@@ -1,8 +1,7 @@
 """The Bernstein basis on a box: a function becomes its values on a lattice, and back.
 
-A function on a box is released through its values on a regular lattice. Noise is added to those
-values, and everything in this module that follows, from the coefficients to a normalized density,
-is a linear map or a repair of what is already released, so it costs no privacy.
+Noise is added to the values. From the coefficients to a normalized density, all else is computed
+from what is released, so it costs no privacy.
 """
 
 from __future__ import annotations
@@ -14,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.core.checks import check_count, check_rules, shorten
+from skdp.core.checks import check_count, check_rules, floats, shorten
 from skdp.core.dataset import validate_rows
 from skdp.core.types import Matrix
 from skdp.functions.bernstein_basis import (
@@ -25,9 +25,11 @@ from skdp.functions.bernstein_basis import (
     MAX_ORDER,
     as_tensor,
     bernstein_basis,
-    row_chunks,
 )
 from skdp.functions.bernstein_order import NoiseFollowed, chosen, degrees, iterated
+
+CHUNK_VALUES = 2**22
+"""Doubles of one work array, 32 MB."""
 
 
 class BernsteinTransformer(TransformerMixin, BaseEstimator):
@@ -36,8 +38,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     With the columns of X scaled to [0, 1], there is one basis function for every lattice point
     ``q / degree``, the product over the columns of ``C(degree, q_j) u_j^q_j (1 - u_j)^(degree -
     q_j)``. :meth:`coefficients` turns (noisy) values on `lattice_` into coefficients of this
-    basis, and :meth:`evaluate` makes the released function of them: with a given order it is
-    ``transform(X) @ coefficients(values)``, without the large matrix. For ``order=1`` the
+    basis, and :meth:`evaluate` makes the released function of them. For ``order=1`` the
     coefficients are the values and the function is the Bernstein polynomial; a higher order comes
     closer to the values, and enlarges their noise by at most ``2**order - 1``.
 
@@ -47,15 +48,14 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         Degree k in every column; the lattice has ``(degree + 1) ** n_features`` points.
     order : int in [1, 1000] or "auto", default="auto"
         How often the Bernstein operator is iterated [1]_. "auto" takes the order, and the degree,
-        that the released values speak for, and with a density their noise: a smooth function where
-        they are noisy, one that follows them where they are precise. For a higher degree they are
+        that suit the released values and, for a density, their noise. For a higher degree they are
         first interpolated on a finer lattice. It sees nothing else, so it costs no privacy.
     feature_range : pair of float, array-like of shape (n_features, 2), or dict of name to pair
         The box: lowest and highest value, of all columns or column by column, or by the name of
         each column of a frame. It is part of the released function, so it is the user's decision
         and never taken from the data.
     clip : bool, default=False
-        What to do with a point outside the box: move it to the border (True) or refuse it (False).
+        Move a point outside the box to the border (True) or refuse it (False).
 
     Attributes
     ----------
@@ -72,16 +72,13 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    `fit` reads the number and the names of the columns and not one value, so it may be called on
-    any table of the right width. Relative accuracy of the basis at degree 200 is 1e-13.
-
-    With the N values v interpolated by L v on a lattice with r times the steps, and M the basis
-    there, the function of order h has the values S v on the lattice, where S has the rows of
-    (I - (I - M)^h) L that belong to it. "auto" minimizes ``|v - S v|^2 / (1 - 1.2 tr(S) / N)^2``
-    [2]_ over 14 orders from 1 to 128 for r = 1, and 8 orders from 1 to 16 for ratios r from 2 to
-    16, three times which the degree must be at least. Of a density whose noise has the covariance V
-    it minimizes ``|v - S v|^2 + 2.4 tr(S V)`` [3]_. The factor of 1.2 keeps few values from being
-    followed too closely [4]_.
+    Relative accuracy of the basis at degree 200 is 1e-13. With the N values v interpolated by L v
+    on a lattice with r times the steps, and M the basis there, the function of order h has the
+    values S v on the lattice, where S has the rows of (I - (I - M)^h) L that belong to it. "auto"
+    minimizes ``|v - S v|^2 / (1 - 1.2 tr(S) / N)^2`` [2]_ over 14 orders from 1 to 128 for r = 1,
+    and 8 orders from 1 to 16 for ratios r from 2 to 16, three times which the degree must be at
+    least. Of a density whose noise has the covariance V it minimizes ``|v - S v|^2 + 2.4 tr(S V)``
+    [3]_. The factor of 1.2 keeps few values from being followed too closely [4]_.
 
     References
     ----------
@@ -112,7 +109,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         self.clip = clip
 
     def fit(self, X: ArrayLike, y: object = None) -> BernsteinTransformer:
-        """Check the parameters against the number of columns of X.
+        """Check the parameters against the number and the names of the columns of X.
 
         Parameters
         ----------
@@ -129,17 +126,15 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is out of range, the box does not fit the number of columns, or there
-            would be more than 10 million basis functions.
+            If a parameter is out of range, the box does not fit the columns, or there would be
+            more than 10 million basis functions.
         """
         n_features = validate_data(self, X, dtype=np.float64).shape[1]
         check_count("degree", self.degree, "BernsteinTransformer", at_most=MAX_DEGREE)
-        is_word = isinstance(self.order, str)
-        rule = f"be 'auto' or an integer from 1 to {MAX_ORDER}"
-        check_rules(
-            "BernsteinTransformer", order=(self.order, not is_word or self.order == "auto", rule)
-        )
-        if not is_word:
+        if isinstance(self.order, str):
+            rule = f"be 'auto' or an integer from 1 to {MAX_ORDER}"
+            check_rules("BernsteinTransformer", order=(self.order, self.order == "auto", rule))
+        else:
             check_count("order", self.order, "BernsteinTransformer", at_most=MAX_ORDER)
         rows = rows_by_column(self.feature_range, getattr(self, "feature_names_in_", None))
         self.feature_range_ = _box(rows, n_features)
@@ -183,14 +178,11 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
             If a number is missing, or a point is outside the box and `clip` is False.
         """
         U = self._unit(X)
-        basis = np.empty((len(U), self.n_basis_))
-        for rows in row_chunks(len(U), self.n_basis_):
-            product = np.ones((rows.stop - rows.start, 1))
-            for column in U[rows].T:
-                factor = bernstein_basis(column, self.degree)
-                product = (product[:, :, None] * factor[:, None, :]).reshape(len(product), -1)
-            basis[rows] = product
-        return basis
+        product = np.ones((len(U), 1))
+        for column in U.T:
+            factor = bernstein_basis(column, self.degree)
+            product = (product[:, :, None] * factor[:, None, :]).reshape(len(U), -1)
+        return product
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Name the basis functions after their lattice point.
@@ -204,11 +196,6 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         -------
         ndarray of str of shape (n_basis,)
             Such as ``"x0^3 x1^5"`` for lattice point (3, 5) / degree.
-
-        Raises
-        ------
-        ValueError
-            If the names do not agree with those of :meth:`fit`, in number or in words.
         """
         names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         powers = np.ndindex(*(self.degree + 1,) * self.n_features_in_)
@@ -218,8 +205,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     def coefficients(self, values: ArrayLike) -> NDArray[np.float64]:
         """Turn values on the lattice into coefficients of the iterated operator.
 
-        They are ``sum_{j < order} (I - M)^j values`` with M the basis at the lattice points. M is
-        the Kronecker product of one small matrix a column, and is applied column by column. With
+        They are ``sum_{j < order} (I - M)^j values`` with M the basis at the lattice points. With
         ``order="auto"`` all columns of values get the same order and degree.
 
         Parameters
@@ -230,13 +216,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_coefficients,) or (n_coefficients, n_outputs)
-            The coefficients, for :meth:`evaluate`: `n_basis` of them, or more where "auto" has
-            chosen a higher degree.
-
-        Raises
-        ------
-        ValueError
-            If there is not one finite value, or row, for every lattice point.
+            `n_basis` coefficients, or more where "auto" has chosen a higher degree.
         """
         return coefficients_of(self, values)
 
@@ -263,7 +243,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         tensor = as_coefficients(coefficients, self)
         U = self._unit(X)
         result = np.empty((len(U), tensor.shape[-1]))
-        for rows in row_chunks(len(U), tensor.size // len(tensor)):
+        for rows in gen_batches(len(U), max(1, CHUNK_VALUES * len(tensor) // tensor.size)):
             factors = [bernstein_basis(column, len(tensor) - 1) for column in U[rows].T]
             partial = np.tensordot(factors[0], tensor, axes=1)
             for factor in factors[1:]:
@@ -274,8 +254,6 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     def integral(self, coefficients: ArrayLike) -> NDArray[np.float64] | float:
         """Integrate the function with these coefficients over the box, exactly.
 
-        Every basis function has the same integral, the volume of the box divided by their number.
-
         Parameters
         ----------
         coefficients : array-like of shape (n_coefficients,) or (n_coefficients, n_outputs)
@@ -285,11 +263,6 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         -------
         float or ndarray of shape (n_outputs,)
             The integral, in units of the function times the volume of the box.
-
-        Raises
-        ------
-        ValueError
-            If the coefficients do not fit.
         """
         tensor = as_coefficients(coefficients, self)
         mean = tensor.reshape(-1, tensor.shape[-1]).mean(axis=0)
@@ -299,12 +272,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     def _unit(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scale points of the box to the unit cube."""
         check_is_fitted(self)
-        points = validate_rows(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
-        if np.isnan(points).any():
-            raise ValueError(
-                "X has missing numbers (NaN), at which a function on a box has no value. Drop "
-                "these rows, or fill them."
-            )
+        points = validate_rows(self, X, dtype=np.float64)
         low, high = self.feature_range_.T
         if self.clip:
             points = np.clip(points, low, high)
@@ -352,15 +320,13 @@ def rows_by_column(feature_range: Any, names: Any) -> Any:
 
 def _box(feature_range: ArrayLike, n_features: int) -> NDArray[np.float64]:
     """Check the declared box and give it one row for each feature."""
-    try:
-        box = np.array(feature_range, dtype=np.float64)
-        box = np.tile(box, (n_features, 1)) if box.shape == (2,) else box
-        good = box.shape == (n_features, 2) and bool(
-            (np.isfinite(box).all(axis=1) & (box[:, 0] < box[:, 1])).all()
-        )
-        good = good and math.isfinite(math.prod((box[:, 1] - box[:, 0]).tolist()))
-    except (TypeError, ValueError):
-        good = False
+    box = floats(feature_range)
+    box = np.empty(0) if box is None else box
+    box = np.tile(box, (n_features, 1)) if box.shape == (2,) else box
+    good = box.shape == (n_features, 2) and bool(
+        np.isfinite(box).all() and (box[:, 0] < box[:, 1]).all()
+    )
+    good = good and math.isfinite(math.prod((box[:, 1] - box[:, 0]).tolist()))
     rule = (
         f"be a pair (low, high) or list one for each column, here {n_features}, finite with low "
         "below high, such as (0, 1), declared from what is known without the data"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +16,6 @@ MAX_ORDER = 1000
 """At this order the iteration interpolates all that the lattice resolves."""
 MAX_BASIS = 10**7
 """Most basis functions of one box: 80 MB of coefficients."""
-_CHUNK_VALUES = 2**22
-"""Doubles of one work array, 32 MB."""
 
 
 def bernstein_basis(u: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
@@ -50,17 +48,7 @@ def refinement_matrix(degree: int, ratio: int) -> NDArray[np.float64]:
 
 
 def gram_matrix(degree: int) -> NDArray[np.float64]:
-    """Integrate the products of two Bernstein polynomials over [0, 1].
-
-    ``C(k, i) C(k, j) / (C(2k, i + j) (2k + 1))``.
-
-    Examples
-    --------
-    >>> from skdp.functions.bernstein_basis import gram_matrix
-    >>> 6 * gram_matrix(1)
-    array([[2., 1.],
-           [1., 2.]])
-    """
+    """Integrate the products of two polynomials: C(k, i) C(k, j) / (C(2k, i + j) (2k + 1))."""
     # Ratios of Python's integers, as the binomials of twice the degree may exceed a double.
     row = [math.comb(degree, i) for i in range(degree + 1)]
     long = [(2 * degree + 1) * math.comb(2 * degree, i) for i in range(2 * degree + 1)]
@@ -76,13 +64,6 @@ def multiply_axes(
     for factor in factors:
         tensor = np.tensordot(tensor, factor, axes=(0, 1))
     return np.moveaxis(tensor, range(n_others), range(-n_others, 0))
-
-
-def row_chunks(n_rows: int, row_size: int) -> Iterator[slice]:
-    """Cut rows so that a work array of `row_size` values for each stays small."""
-    size = max(1, _CHUNK_VALUES // row_size)
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
 
 
 def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from skdp.core.checks import shown
+from skdp.core.checks import check_rules
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.metric import KnownMetric
@@ -47,7 +47,7 @@ METHODS: dict[str | None, tuple[str, ...]] = {
     "regressor": ("predict",),
     "outlier_detector": ("decision_function",),
 }
-DENSITY = ("score_samples",)
+DENSITY = "score_samples"  # of all other kinds
 
 # Largest share of the oracle's records outside of the box.
 MOST_OUTSIDE = 0.5
@@ -56,8 +56,8 @@ MOST_OUTSIDE = 0.5
 class FittedFunctionTarget(Target):
     """A function that an estimator learns, through its values on a lattice.
 
-    A call clones the estimator, fits the clone, and evaluates one of its methods at the lattice
-    points of a box, which must hold at least half of the oracle's records. :meth:`restore` makes a
+    A call fits a clone of the estimator, and evaluates one of its methods at the lattice points of
+    a box, which must hold at least half of the oracle's records. :meth:`restore` makes a
     ReleasedDensity, ReleasedClassifier, ReleasedOutlierDetector or ReleasedRegressor of released
     values alone. A density is clipped at zero and normalized, and class probabilities are projected
     to the simplex.
@@ -70,8 +70,7 @@ class FittedFunctionTarget(Target):
     transformer : BernsteinTransformer
         Lattice and box.
     public_fit : estimator object
-        The same estimator fitted on public records. Only the class labels and the number and
-        names of its columns are used.
+        The same estimator fitted on public records, for its class labels and columns.
     method : {"auto", "score_samples", "decision_function", "predict_proba", "predict"}, \
             default="auto"
         The function to release. "auto" takes the decision function of classifiers and outlier
@@ -81,8 +80,7 @@ class FittedFunctionTarget(Target):
     Raises
     ------
     ValueError
-        If the estimator has no such method, its values do not fit the class labels, or it
-        predicts labels of several outputs.
+        If the estimator has no such method, or more outputs than classes.
     TypeError
         If `transformer` is no BernsteinTransformer.
 
@@ -140,11 +138,10 @@ class FittedFunctionTarget(Target):
             *(self.method, self.estimator, self._kind, self._columns, self._points),
             *labels_in(public_fit),
         )
-        configured = describe(estimator)
-        self.description = f"{self.method} of {configured} {describe_lattice(self.transformer)}"
+        lattice = describe_lattice(self.transformer)
+        self.description = f"{self.method} of {describe(estimator)} {lattice}"
         if names is None:
-            # raises an error before any record is drawn
-            self._evaluate(public_fit, self._points)
+            self._evaluate(public_fit, self._points)  # refuses before any record is drawn
 
     def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and evaluate on the lattice."""
@@ -192,7 +189,7 @@ class FittedFunctionTarget(Target):
     ) -> Self:
         # behind a code, cross-validation was nearer to the decision function of a kernel machine
         box = self.transformer
-        if self.method not in DENSITY or box.order != "auto":
+        if self.method != DENSITY or box.order != "auto":
             return self
         noise = mechanism.noise_columns((len(self._points),), sensitivity)
         if noise is None or not np.isfinite(noise).all():  # a bound may be near the largest float
@@ -211,7 +208,7 @@ class FittedFunctionTarget(Target):
 
     def _evaluate(self, fitted: Estimator, points: Container) -> NDArray[np.float64]:
         values = np.asarray(getattr(fitted, self.method)(points), dtype=np.float64)
-        if self.method == "score_samples":  # in the units that the last step sees
+        if self.method == DENSITY:  # in the units that the last step sees
             return np.exp(values) * stretch(self.transformer, before_last_step(fitted, points))
         if self._kind != "classifier":
             return values
@@ -227,18 +224,15 @@ class FittedFunctionTarget(Target):
 
 
 def _choose_method(public_fit: Estimator, method: str) -> str:
-    possible = METHODS.get(get_tags(public_fit).estimator_type, DENSITY)
+    """Return the method to release, of those that the estimator has."""
+    possible = METHODS.get(get_tags(public_fit).estimator_type, (DENSITY,))
     offered = [name for name in possible if hasattr(public_fit, name)]
+    owner = type(public_fit).__name__
     if not offered:
         raise ValueError(
-            f"{type(public_fit).__name__} has no function that can be released on a lattice: "
-            f"needed is {' or '.join(possible)}."
+            f"{owner} has no function that can be released on a lattice: needed is "
+            f"{' or '.join(possible)}."
         )
-    if method == "auto":
-        return offered[0]
-    if method not in offered:
-        raise ValueError(
-            f"The 'method' parameter of FittedFunctionTarget must be 'auto' or one of {offered} "
-            f"for {type(public_fit).__name__}. Got {shown(method)}."
-        )
-    return method
+    rule = f"be 'auto' or one of {offered} for {owner}"
+    check_rules("FittedFunctionTarget", method=(method, method in ["auto", *offered], rule))
+    return offered[0] if method == "auto" else method

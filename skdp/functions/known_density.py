@@ -50,7 +50,7 @@ N_DISTANCES = 2**22
 DIFFERENT = 5
 """Sides of a box whose lengths differ by a larger factor are in different units."""
 TINY = 1e-280
-"""A lower kernel is rounded by more than the bound allows for."""
+"""A kernel of less height is rounded by more than the bound allows for."""
 
 
 def check_known_density(estimator: Estimator, example: Dataset) -> None:
@@ -77,19 +77,16 @@ def check_known_density(estimator: Estimator, example: Dataset) -> None:
 def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> None:
     """Warn of a kernel that is too narrow for the lattice, or the same for several units.
 
-    With fewer than ten records within 2.5 bandwidths of a point the L1 error of a released density
-    was 1.5 to 6 times that of the best bandwidth without noise, and 2 to 20 times at epsilon 1:
-    measured for 11 and 31 points a side, one and two columns, and 200 to 20,000 records. Where a
-    whole number was that of .34 of 8,000 records, it seemed to be that of .55 with a bandwidth of a
+    Of 8,000 records .34 had one whole number, which seemed to be that of .55 with a bandwidth of a
     sixth of a spacing, .42 with a third, and .35 with a half.
     """
     model = last_step(public_fit)
     if not isinstance(target, FittedFunctionTarget) or public_name(type(model)) != KERNEL_DENSITY:
         return
-    points = target.seen
-    if points is None:
+    if target.seen is None:
         return
-    bandwidth, widths = float(model.bandwidth_), np.ptp(points, axis=0)
+    bandwidth, widths = float(model.bandwidth_), np.ptp(target.seen, axis=0)
+    spacing = float(widths.max()) / target.transformer.degree
     if widths.max() > DIFFERENT * widths.min():
         warn(
             "The kernel of KernelDensity is as wide over each column, and the sides of the box are "
@@ -98,10 +95,8 @@ def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> Non
             "or to the corners of the box: make_pipeline(FrozenEstimator(MinMaxScaler().fit(...)), "
             "KernelDensity(...)), with a bandwidth for columns from 0 to 1."
         )
-        return
-    spacing = float(widths.max()) / target.transformer.degree
-    n_near = n_samples * (5 * bandwidth) ** len(widths) / np.prod(widths)
-    if bandwidth < spacing / 3:
+    elif bandwidth < spacing / 3:
+        n_near = n_samples * (5 * bandwidth) ** len(widths) / np.prod(widths)
         warn(
             f"The bandwidth of KernelDensity, {bandwidth:g}, is far below the spacing of the "
             f"lattice, {spacing:g}, which misses the records between its points: of {n_samples} "
@@ -126,11 +121,8 @@ class KnownDensityTarget(FittedFunctionTarget):
     ):
         super().__init__(estimator, transformer, public_fit)
         model = last_step(public_fit)
-        self.n_samples, self.bandwidth, self.kernel = (
-            n_samples,
-            float(model.bandwidth),
-            model.kernel,
-        )
+        self.n_samples, self.bandwidth = n_samples, float(model.bandwidth)
+        self.kernel = model.kernel
         self.steps = PublicSteps(public_fit, model.n_features_in_)
         self.seen = self.steps.transform(in_container_of(X, self._points))
         self._check_grid()
@@ -147,7 +139,7 @@ class KnownDensityTarget(FittedFunctionTarget):
 
     @property
     def missing(self) -> str:
-        """What becomes of a missing number."""
+        """The treatment of a missing number, in words."""
         filled = ", unless one fills them" if self.steps.steps else ""
         return f"records with missing numbers left out{filled}"
 

@@ -19,7 +19,7 @@ from skdp.functions.released import ReleasedRegressor
 
 # Largest number of released values for which the metric of the output is worked out.
 MAX_METRIC = 2000
-# The order that stands in for "auto" there.
+# The order that stands in for "auto" in the metric.
 MODERATE = 3
 
 
@@ -31,12 +31,10 @@ class BernsteinTarget(Target):
     function : callable
         ``function(X, points)`` or ``function(X, y, points)`` evaluates the function that the
         dataset determines. `points` has shape (n_points, n_variables); the result has shape
-        (n_points,) or (n_points, n_outputs). When it has a parameter `random_state`, it is given
-        an integer there, the same for both evaluations of a pair. A :class:`FunctionTarget`
-        brings a key of its own.
+        (n_points,) or (n_points, n_outputs). A parameter `random_state` is given an integer, the
+        same for both evaluations of a pair. A :class:`FunctionTarget` brings a key of its own.
     transformer : BernsteinTransformer
-        Lattice and box. If it is not fitted, the box has one row of its `feature_range` for each
-        variable; a pair makes it an interval.
+        Lattice and box, with one row of its `feature_range` for each variable.
 
     Raises
     ------
@@ -101,8 +99,8 @@ class BernsteinTarget(Target):
 def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> KnownMetric:
     """Return the mean square of a released function as a quadratic form in its values.
 
-    With coefficients A v and G the integrals of products of basis functions it is v' A'GA v, exact.
-    For more than 2000 values it is the mean of their squares.
+    With coefficients A v and G the integrals of products of basis functions it is v' A'GA v. For
+    more than 2000 values it is the mean of their squares.
     """
     n_basis, n_features = transformer.n_basis_, transformer.n_features_in_
     n_outputs = n_values // n_basis
@@ -120,9 +118,9 @@ def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> KnownMet
 
 
 def stretch(transformer: BernsteinTransformer, seen: Matrix) -> float:
-    """Return by how much the volume of the box grows on its way to the lattice as it is `seen`.
+    """Return by which factor affine steps stretch the box, given the lattice as `seen` after them.
 
-    It is 1 where the way is not affine, or leads to another number of columns.
+    It is 1 where the steps are not affine, or lead to another number of columns.
     """
     seen, lattice = np.asarray(seen, dtype=np.float64), transformer.lattice_
     if seen.shape != lattice.shape or np.array_equal(seen, lattice):
@@ -159,7 +157,7 @@ def fit_transformer(
 
 
 def describe_lattice(transformer: BernsteinTransformer) -> str:
-    """Say where the values are; the order is left out, since it works on released values."""
+    """Name the lattice; the order is left out, since it works on released values."""
     return f"on {transformer.degree + 1} points a side of {transformer.feature_range_.tolist()}"
 
 

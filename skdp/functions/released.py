@@ -17,64 +17,18 @@ from skdp.functions.bernstein import BernsteinTransformer
 
 
 class ReleasedFunction(BaseEstimator):
-    """A function on a box, released through its values on a lattice.
-
-    Base class of the released estimators. As of a frozen estimator, `fit` does nothing, so none of
-    them can come to hold private records by being fitted again.
-
-    Parameters
-    ----------
-    transformer : BernsteinTransformer
-        The basis, fitted.
-    coefficients : ndarray of shape (n_coefficients,) or (n_coefficients, n_outputs)
-        As returned by its ``coefficients``.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Number of columns of the box.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, when the private records have them.
-    """
+    """Base of the released estimators, whose `fit` does nothing, so that they hold no records."""
 
     def __init__(self, transformer: BernsteinTransformer, coefficients: ArrayLike):
         self.transformer = transformer
         self.coefficients = coefficients
 
     def fit(self, X: Container = None, y: Container = None) -> Self:
-        """Do nothing: what was released does not change.
-
-        Parameters
-        ----------
-        X, y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        self : object
-            This object.
-        """
+        """Do nothing: a released function does not change."""
         return self
 
     def evaluate(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Evaluate the function.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Its values. For a classifier of two classes positive for the second one, and for an
-            outlier detector negative for outliers.
-
-        Raises
-        ------
-        ValueError
-            If a point is outside the box and the transformer does not clip.
-        """
+        """Evaluate the function at points of the box, one row each."""
         return self.transformer.evaluate(self.coefficients, X)
 
     @property
@@ -147,18 +101,7 @@ class ReleasedOutlierDetector(OutlierMixin, ReleasedFunction):
     decision_function = ReleasedFunction.evaluate
 
     def predict(self, X: ArrayLike) -> NDArray[np.int_]:
-        """Tell outliers from inliers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-
-        Returns
-        -------
-        ndarray of int of shape (n_samples,)
-            -1 for outliers, 1 for inliers.
-        """
+        """Return -1 for outliers and 1 for inliers."""
         return np.where(self.evaluate(X) < 0, -1, 1)
 
 
@@ -168,6 +111,9 @@ def _gives(method: str) -> Callable[[Method], Method]:
 
 class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
     """A released decision function, or released class probabilities.
+
+    Noise moves probabilities out of the simplex. `predict_proba` projects them back to its nearest
+    point, which is post-processing and costs no privacy.
 
     Parameters
     ----------
@@ -180,16 +126,6 @@ class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
         The class labels, which are public.
     method : {"decision_function", "predict_proba"}, default="decision_function"
         The function that the coefficients give. The object has no other beside `predict`.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels.
-
-    Notes
-    -----
-    Noise moves probabilities out of the simplex. `predict_proba` projects them back to its
-    nearest point, which is post-processing and costs no privacy.
 
     Examples
     --------
@@ -222,18 +158,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
 
     @_gives("predict_proba")
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Evaluate the released probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Nonnegative; each row sums to one.
-        """
+        """Evaluate the released probabilities, one column for each class."""
         values = self.evaluate(X)
         if values.ndim == 1:
             values = np.stack([1 - values, values], axis=1)
@@ -241,34 +166,12 @@ class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
 
     @_gives("predict_proba")
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Evaluate the logarithms of the released probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            ``-inf`` where a probability is zero.
-        """
+        """Evaluate the logarithms of the probabilities; ``-inf`` where one is zero."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """Predict the labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The labels.
-        """
+        """Predict the labels."""
         if self.method == "predict_proba":
             best = self.predict_proba(X).argmax(axis=1)
         else:

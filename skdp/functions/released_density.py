@@ -22,10 +22,7 @@ from skdp.functions.bernstein_basis import (
 from skdp.functions.released import ReleasedFunction
 
 LEAST_MASS, MOST_MASS = 0.6, 2.0
-"""A density with less or more on its box is no longer that of the records.
-
-With kernels much wider than the records, at an end of the box as for amounts, half is on the box.
-"""
+"""A density with less or more on its box is no longer that of the records."""
 
 
 class ReleasedDensity(ReleasedFunction):
@@ -102,8 +99,8 @@ class ReleasedDensity(ReleasedFunction):
             As returned by its ``coefficients``.
         degree : int or None, default=None
             Degree of the density, at least that of the coefficients. None takes four times that
-            of the transformer or, if more, twice that of the coefficients; less where 10 million
-            basis functions do not allow it.
+            of the transformer or, if more, twice that of the coefficients, as far as 10 million
+            basis functions allow it.
 
         Returns
         -------
@@ -143,53 +140,16 @@ class ReleasedDensity(ReleasedFunction):
         return uniform
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Evaluate the logarithm of the density.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            ``-inf`` where the density is zero.
-        """
+        """Evaluate the logarithm of the density; ``-inf`` where it is zero."""
         with np.errstate(divide="ignore"):
             return np.log(self.evaluate(X))
 
     def score(self, X: ArrayLike, y: Container = None) -> float:
-        """Compute the total log-likelihood.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-        y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        float
-            The sum of :meth:`score_samples`.
-        """
+        """Return the total log-likelihood, the sum of `score_samples`."""
         return float(np.sum(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> NDArray[np.float64]:
-        """Draw records from the density.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of records.
-        random_state : int, numpy.random.RandomState or None, default=None
-            The density is released, so any seed may be used.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            Points of the box.
-        """
+        """Draw records from the density, with any seed, since the density is released."""
         rng = check_random_state(random_state)
         degree, box = self.transformer.degree, self.transformer.feature_range_
         weights = self.coefficients / self.coefficients.sum()
@@ -205,24 +165,21 @@ def remark_on_density(released: ReleasedDensity) -> str:
     if not released.mass:
         return "The function of these numbers is nowhere above 0, so that the density is uniform."
     mass = f"{released.mass:.3g}"
-    if mass == "1":
-        return "The density that is made of these numbers flattens narrow peaks."
-    return (
-        f"The density that is made of these numbers was divided by {mass}, its integral on the box "
-        "without what was below 0, and flattens narrow peaks."
-    )
+    divided = f"was divided by {mass}, its integral on the box without what was below 0, and "
+    divided = "" if mass == "1" else divided
+    return f"The density that is made of these numbers {divided}flattens narrow peaks."
 
 
 def misplaced(released: object) -> str:
-    """Say that much of a density is outside of its box, or that it is far above 1, if so."""
+    """Warn that much of a density is outside of its box, or that it is far above 1."""
     mass = released.mass if isinstance(released, ReleasedDensity) else 1.0
     if LEAST_MASS <= mass <= MOST_MASS:
         return ""
     became = "was divided by it" if mass else "is uniform now"
     outside = "many records miss a number, or have much of their kernels outside of the box, "
-    outside = outside if mass < 1 else ""
     return (
-        f"The released density had an integral of {mass:.2g} on its box, and {became}: {outside}"
-        "the kernels are narrower than the steps of the lattice, or the noise is as large as the "
-        "density. Check that the box and the bandwidth have the units of the records."
+        f"The released density had an integral of {mass:.2g} on its box, and {became}: "
+        f"{outside if mass < 1 else ''}the kernels are narrower than the steps of the lattice, or "
+        "the noise is as large as the density. Check that the box and the bandwidth have the units "
+        "of the records."
     )

@@ -23,22 +23,17 @@ def test_known_maximum_is_nearly_found_and_not_exceeded():
     assert max(norms) <= 0.3
     assert min(norms) > 0.29
     # Drawing pairs alone stays below: of a thousand seeds none reached it with 200 pairs.
-    alone = SensitivitySampler(BOX, gamma=None, n_pairs=200, random_state=0).sample(
-        mean, 10, LaplaceMechanism(1.0).geometry
-    )
-    assert alone.norms.max() < 0.29
+    sampler = SensitivitySampler(BOX, gamma=None, n_pairs=200, random_state=0)
+    assert sampler.sample(mean, 10, LaplaceMechanism(1.0).geometry).norms.max() < 0.29
 
 
 def test_the_pair_that_is_reported_has_the_norm_that_is_reported():
     found = find_large_sensitivity(mean, BOX, 10, 60, random_state=0)
     base, record, other = (part[0] for part in (found.base, found.record, found.other))
-    assert base.shape == (9, 2)
-    assert record.shape == other.shape == (1, 2)
+    assert (base.shape, record.shape, other.shape) == ((9, 2), (1, 2), (1, 2))
     change = mean(np.r_[base, record]) - mean(np.r_[base, other])
     assert np.abs(change).sum() == pytest.approx(found.norm)
-    assert len(found.history) == 60
-    assert (np.diff(found.history) >= 0).all()
-    assert found.history[-1] == found.norm
+    assert "in 60 pairs" in str(found)
 
 
 @pytest.mark.slow
@@ -51,12 +46,10 @@ def test_what_the_promise_does_not_cover_is_seen():
         return Ridge().fit(X, y).coef_
 
     oracle, geometry = PublicDataOracle(X, y), LaplaceMechanism(1.0).geometry
-    estimate = SensitivitySampler(oracle, gamma=0.1, n_pairs=49, random_state=0).sample(
-        coefficients, 50, geometry
-    )
-    found = find_large_sensitivity(
-        coefficients, oracle, 50, 150, geometry=geometry, sensitivity=estimate.value, random_state=0
-    )
+    sampler = SensitivitySampler(oracle, gamma=0.1, n_pairs=49, random_state=0)
+    estimate = sampler.sample(coefficients, 50, geometry)
+    options = {"geometry": geometry, "sensitivity": estimate.value, "random_state": 0}
+    found = find_large_sensitivity(coefficients, oracle, 50, 150, **options)
     assert found.norm > estimate.norms.max()
     assert found.ratio > 1.5
     assert "times the sensitivity" in str(found)
@@ -65,18 +58,16 @@ def test_what_the_promise_does_not_cover_is_seen():
     assert (found.record[0] <= X.max(axis=0)).all()
 
 
-def test_containers_that_are_no_arrays_are_searched_record_by_record():
+@pytest.mark.parametrize("n_samples", [1, 5])
+def test_containers_that_are_no_arrays_are_searched_record_by_record(n_samples):
     frame = pd.DataFrame({"a": np.arange(20.0), "b": 1.0})
     oracle = PublicDataOracle(frame, pd.Series(np.arange(20.0)))
-
-    def first(X, y):
-        return X["a"].mean() + y.mean()
-
-    found = find_large_sensitivity(first, oracle, 5, 150, random_state=0)
-    assert found.norm == pytest.approx(38 / 5)
+    found = find_large_sensitivity(
+        lambda X, y: X["a"].mean() + y.mean(), oracle, n_samples, 150, random_state=0
+    )
+    assert found.norm == pytest.approx(38 / n_samples)
     assert list(found.record[0].columns) == ["a", "b"]
     assert found.ratio is None
-    assert str(found) == "largest norm found 7.6 in 150 pairs"
 
 
 def test_pairs_without_a_value_are_passed_over():
@@ -85,11 +76,10 @@ def test_pairs_without_a_value_are_passed_over():
             raise ValueError("no")
         return np.nan if X[0, 1] < 0.2 else X.mean()
 
-    found = find_large_sensitivity(fragile, BOX, 5, 100, random_state=0)
+    found, again = (find_large_sensitivity(fragile, BOX, 5, 100, random_state=0) for _ in range(2))
     assert 0 < found.n_failures < 100
     assert np.isfinite(found.norm)
-    again = find_large_sensitivity(fragile, BOX, 5, 100, random_state=0)
-    assert np.array_equal(again.history, found.history)
+    assert (again.norm, again.n_failures) == (found.norm, found.n_failures)
     for call, word in (((lambda X: 1 / 0, BOX, 5, 20), "all of 20"), ((mean, BOX, 0, 5), "n_samp")):
         with pytest.raises(ValueError, match=word):
             find_large_sensitivity(*call, random_state=0)

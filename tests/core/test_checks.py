@@ -55,7 +55,7 @@ COUNTS = {
     "pairs": ("pairs", lambda n: audit_estimator(MODEL, X[:, None], Y, oracle=ORACLE, pairs=n)),
     "record": (
         "pairs",
-        lambda n: audit_estimator(MODEL, X[:, None], Y, record=([0.5], 0.5), pairs=n),
+        lambda n: audit_estimator(MODEL, X[:, None], Y, record=([[0.5]], [0.5]), pairs=n),
     ),
     "risk": ("n", lambda n: advanced_composition(0.1, n, 0.1)),
     "degree": (

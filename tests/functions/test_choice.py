@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp import (
-    ExponentialMechanism,
-    LaplaceMechanism,
-    SensitivitySampler,
-    UniformOracle,
-    release,
-)
+from skdp import ExponentialMechanism, LaplaceMechanism, SensitivitySampler, UniformOracle, release
 
 X = np.random.default_rng(0).uniform(size=(100, 1))
-ORACLE = UniformOracle([(0, 1)])
+SAMPLER = SensitivitySampler(UniformOracle([(0, 1)]), random_state=0)
 OBJECTS = [{"a": 1}, np.arange(3), None, "text", 7]
+ONE = ExponentialMechanism(1.0)
 
 
 def counts(X):
@@ -45,8 +40,7 @@ def test_law_of_the_choice():
 
     It leaves 2 % to the four that have 18 %: none of 100,000 simulations missed it.
     """
-    mechanism = ExponentialMechanism(1.0)
-    options = {"mechanism": mechanism, "sensitivity": 4, "responses": "abcde"}
+    options = {"mechanism": ONE, "sensitivity": 4, "responses": "abcde"}
     chosen = [release(counts, X, random_state=seed, **options).value for seed in range(150)]
     observed = [chosen.count(letter) for letter in "abcde"]
     for epsilon, agrees in ((1.0, True), (2.0, False)):
@@ -56,9 +50,8 @@ def test_law_of_the_choice():
 
 def test_sampled_sensitivity_of_the_scores():
     """Replacing a record moves one count down and another up: 1, or 2 with the doubled bin."""
-    sampler = SensitivitySampler(ORACLE, random_state=0)
-    options = {"mechanism": ExponentialMechanism(1.0), "responses": list("abcde")}
-    released = release(counts, X, sensitivity=sampler, **options)
+    options = {"mechanism": ONE, "responses": list("abcde")}
+    released = release(counts, X, sensitivity=SAMPLER, **options)
     assert released.sensitivity.value == 2
     assert released.sensitivity.shape == (5,)
     assert released.guarantee.gamma == 0.05
@@ -71,34 +64,27 @@ def test_without_responses_the_position_is_released():
     assert best == np.argmax(counts(X))
 
 
-def test_wrong_number_of_scores_is_refused_before_private_data_is_seen():
+@pytest.mark.loop(
+    ("function", "options", "word"),
+    [
+        (counts, {"sensitivity": SAMPLER, "responses": "abcd"}, r"4 scores.*shape \(5,\)"),
+        (counts, {"sensitivity": 2, "responses": "abcd"}, r"4 scores.*shape \(5,\)"),
+        (counts, {"sensitivity": 2, "responses": []}, "at least one response"),
+        (
+            counts,
+            {"sensitivity": 2, "responses": "abcde", "mechanism": LaplaceMechanism(1.0)},
+            r"'responses' parameter .* Got LaplaceMechanism",
+        ),
+        (lambda X: [0.0, np.inf], {"sensitivity": SAMPLER, "responses": "ab"}, "not finite"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_private_data_is_seen(function, options, word):
     seen = []
 
     def target(records):
         seen.append(np.array_equal(records, X))
-        return counts(records)
+        return function(records)
 
-    options = {"mechanism": ExponentialMechanism(1.0), "responses": "abcd"}
-    for sensitivity in (SensitivitySampler(ORACLE), 2):
-        with pytest.raises((ValueError, TypeError), match=r"4 scores.*returned shape \(5,\)"):
-            release(target, X, sensitivity=sensitivity, **options)
+    with pytest.raises((ValueError, TypeError), match=word):
+        release(target, X, **({"mechanism": ONE} | options))
     assert not any(seen)
-
-
-def test_responses_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="at least one response"):
-        release(counts, X, mechanism=ExponentialMechanism(1.0), sensitivity=2, responses=[])
-    with pytest.raises(ValueError, match=r"'responses' parameter .* Got LaplaceMechanism"):
-        release(counts, X, mechanism=LaplaceMechanism(1.0), sensitivity=2, responses="abcde")
-
-
-def test_score_that_is_not_finite_is_refused():
-    sampler = SensitivitySampler(ORACLE)
-    with pytest.raises(ValueError, match="the value is not finite"):
-        release(
-            lambda X: [0.0, np.inf],
-            X,
-            mechanism=ExponentialMechanism(1.0),
-            sensitivity=sampler,
-            responses="ab",
-        )

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.optimize import minimize
 from sklearn.inspection import DecisionBoundaryDisplay
 
 from skdp import BernsteinTransformer
@@ -29,17 +28,6 @@ def test_projection_lies_in_the_simplex_and_is_nearest(values):
         assert np.max((np.eye(3) - p) @ (row - p)) <= 1e-6 * (1 + np.abs(row).max())
 
 
-def test_projection_against_a_numerical_minimum():
-    row = np.array([0.7, -0.2, 0.9, 0.1])
-    best = minimize(
-        lambda p: np.sum((p - row) ** 2),
-        np.full(4, 0.25),
-        bounds=[(0, 1)] * 4,
-        constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
-    )
-    np.testing.assert_allclose(project_to_simplex([row])[0], best.x, atol=1e-5)
-
-
 def test_noisy_probabilities_are_repaired():
     released = ReleasedClassifier(SQUARE, COEFFICIENTS, np.array(list("abc")), "predict_proba")
     raw, probabilities = released.evaluate(POINTS), released.predict_proba(POINTS)
@@ -48,22 +36,10 @@ def test_noisy_probabilities_are_repaired():
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     np.testing.assert_array_equal(released.predict(POINTS), np.array(list("abc"))[raw.argmax(1)])
     assert released.predict_log_proba(POINTS).min() == -np.inf
-
-
-def test_scores_of_three_classes():
-    released = ReleasedClassifier(SQUARE, COEFFICIENTS, np.array([3, 5, 9]))
-    scores = released.decision_function(POINTS)
-    np.testing.assert_array_equal(released.predict(POINTS), np.array([3, 5, 9])[scores.argmax(1)])
-    assert not hasattr(released, "predict_proba")
-
-
-def test_outside_of_the_box():
-    strict = ReleasedRegressor(SQUARE, COEFFICIENTS)
-    with pytest.raises(ValueError, match="outside the 'feature_range'"):
-        strict.predict([[0.5, 1.5]])
-    clipping = BernsteinTransformer(3, feature_range=(0, 1), clip=True).fit(np.zeros((1, 2)))
-    lenient = ReleasedRegressor(clipping, COEFFICIENTS)
-    np.testing.assert_allclose(lenient.predict([[0.5, 1.5]]), strict.predict([[0.5, 1.0]]))
+    scores = ReleasedClassifier(SQUARE, COEFFICIENTS, np.array([3, 5, 9]))
+    assert not hasattr(scores, "predict_proba")
+    best = scores.decision_function(POINTS).argmax(axis=1)
+    np.testing.assert_array_equal(scores.predict(POINTS), np.array([3, 5, 9])[best])
 
 
 def test_pickle_keeps_the_function():
@@ -74,7 +50,7 @@ def test_pickle_keeps_the_function():
 
 
 def test_a_function_has_no_value_at_a_missing_number():
-    with pytest.raises(ValueError, match=r"X has missing numbers \(NaN\).*fill them"):
+    with pytest.raises(ValueError, match="NaN"):
         ReleasedRegressor(SQUARE, COEFFICIENTS).predict([[0.5, 0.5], [0.5, np.nan]])
 
 

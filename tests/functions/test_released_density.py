@@ -10,28 +10,19 @@ from sklearn.exceptions import NotFittedError
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.released_density import ReleasedDensity
 
+from_coefficients = ReleasedDensity.from_coefficients
 
-def noisy(n_features, degree=6, order=3, seed=0, feature_range=(0, 1)):
+
+def fitted(n_features, degree, order="auto", feature_range=(0, 1)):
+    bernstein = BernsteinTransformer(degree, order, feature_range=feature_range)
+    return bernstein.fit(np.zeros((1, n_features)))
+
+
+def noisy(n_features, degree=6, seed=0, feature_range=(0, 1)):
     """Coefficients that are negative in many places."""
-    bernstein = BernsteinTransformer(degree, order, feature_range=feature_range).fit(
-        np.zeros((1, n_features))
-    )
+    bernstein = fitted(n_features, degree, 3, feature_range)
     values = np.random.default_rng(seed).normal(0.3, 1, bernstein.n_basis_)
     return bernstein, bernstein.coefficients(values)
-
-
-def total(density, n_nodes):
-    """Integral over the box by a Gauss rule that is exact for the degree of the density."""
-    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
-    box = density.transformer.feature_range_
-    axes = [low + (high - low) * (nodes + 1) / 2 for low, high in box]
-    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(box))
-    rule = np.ones(1)
-    for low, high in box:
-        rule = np.outer(rule, weights * (high - low) / 2).ravel()
-    values = density.evaluate(points)
-    assert values.min() >= 0
-    return rule @ values
 
 
 @pytest.mark.loop(
@@ -40,23 +31,27 @@ def total(density, n_nodes):
 )
 @pytest.mark.loop("degree", [None, 6, 9])
 def test_density_is_one(n_features, box, degree):
+    """By a Gauss rule that is exact for the degree."""
     bernstein, coefficients = noisy(n_features, feature_range=box)
-    density = ReleasedDensity.from_coefficients(bernstein, coefficients, degree)
+    density = from_coefficients(bernstein, coefficients, degree)
     assert density.transformer.degree == (degree or 24)
     assert density.coefficients.min() == 0
-    assert total(density, n_nodes=16) == pytest.approx(1, abs=1e-12)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    low, high = density.transformer.feature_range_.T
+    unit = np.stack(np.meshgrid(*[(nodes + 1) / 2] * n_features, indexing="ij"), axis=-1)
+    points = low + (high - low) * unit.reshape(-1, n_features)
+    rule = np.prod(np.meshgrid(*[weights / 2] * n_features, indexing="ij"), axis=0).ravel()
+    values = density.evaluate(points)
+    assert values.min() >= 0
+    assert rule @ values * np.prod(high - low) == pytest.approx(1, abs=1e-12)
 
 
 def test_a_density_stays_what_it_is():
-    bernstein = BernsteinTransformer(8, feature_range=(0, 4)).fit([[0.0]])
+    bernstein, grid = fitted(1, 8, feature_range=(0, 4)), np.linspace(0, 4, 50)[:, None]
     coefficients = np.random.default_rng(0).random(9)
-    density = ReleasedDensity.from_coefficients(bernstein, coefficients)
-    grid = np.linspace(0, 4, 50)[:, None]
-    np.testing.assert_allclose(
-        density.evaluate(grid),
-        bernstein.evaluate(coefficients, grid) / bernstein.integral(coefficients),
-        rtol=1e-12,
-    )
+    expected = bernstein.evaluate(coefficients, grid) / bernstein.integral(coefficients)
+    density = from_coefficients(bernstein, coefficients)
+    np.testing.assert_allclose(density.evaluate(grid), expected, rtol=1e-12)
 
 
 def test_tends_to_the_clipped_function():
@@ -65,10 +60,7 @@ def test_tends_to_the_clipped_function():
     clipped = np.maximum(bernstein.evaluate(coefficients, grid), 0)
     clipped /= integrate.trapezoid(clipped, grid[:, 0])
     distances = [
-        np.abs(
-            ReleasedDensity.from_coefficients(bernstein, coefficients, degree).evaluate(grid)
-            - clipped
-        ).mean()
+        np.abs(from_coefficients(bernstein, coefficients, degree).evaluate(grid) - clipped).mean()
         for degree in (12, 48, 192, 768)
     ]
     assert all(a > 2 * b for a, b in itertools.pairwise(distances))
@@ -76,34 +68,28 @@ def test_tends_to_the_clipped_function():
 
 
 def test_nothing_positive_gives_the_uniform_density():
-    bernstein = BernsteinTransformer(3, feature_range=(0, 4)).fit([[0.0]])
-    density = ReleasedDensity.from_coefficients(bernstein, [-1.0, -2.0, 0.0, -1.0])
+    density = from_coefficients(fitted(1, 3, feature_range=(0, 4)), [-1.0, -2.0, 0.0, -1.0])
     np.testing.assert_allclose(density.evaluate([[0.0], [1.7], [4.0]]), 0.25)
     assert density.mass == 0
 
 
-def test_coefficients_of_a_finer_lattice_get_a_higher_degree_too():
-    bernstein = BernsteinTransformer(12, feature_range=(0, 1)).fit([[0.0]])
-    for n, degree in ((13, 48), (25, 48), (49, 96)):
-        density = ReleasedDensity.from_coefficients(bernstein, np.ones(n))
-        assert density.transformer.degree == degree
-
-
-@pytest.mark.slow
-def test_default_degree_stays_affordable():
-    bernstein = BernsteinTransformer(40, feature_range=(0, 1)).fit(np.zeros((1, 4)))
-    density = ReleasedDensity.from_coefficients(bernstein, np.ones(bernstein.n_basis_))
-    assert density.transformer.degree == 55  # 56^4 is just below ten million
-    bernstein = BernsteinTransformer(900, feature_range=(0, 1)).fit([[0.0]])
-    density = ReleasedDensity.from_coefficients(bernstein, np.ones(901))
-    assert density.transformer.degree == 1000
+@pytest.mark.loop(
+    ("n_features", "degree", "n", "expected"),
+    [
+        *((1, 12, n, degree) for n, degree in ((13, 48), (25, 48), (49, 96))),
+        (1, 900, 901, 1000),
+        (4, 20, 21**4, 55),  # 56^4 is just below ten million
+    ],
+)
+def test_default_degree_is_higher_and_affordable(n_features, degree, n, expected):
+    density = from_coefficients(fitted(n_features, degree), np.ones(n))
+    assert density.transformer.degree == expected
 
 
 def test_sample_agrees_with_the_density():
     """Kolmogorov-Smirnov on 20,000 draws at level 1e-4 against the exact distribution function;
     a shift of 3 % of the box is caught with probability above .999."""
-    bernstein, coefficients = noisy(1, seed=4, feature_range=(2, 6))
-    density = ReleasedDensity.from_coefficients(bernstein, coefficients)
+    density = from_coefficients(*noisy(1, seed=4, feature_range=(2, 6)))
     degree = density.transformer.degree
     weights = density.coefficients / density.coefficients.sum()
     q = np.arange(degree + 1)
@@ -121,8 +107,7 @@ def test_sample_agrees_with_the_density():
 def test_sample_agrees_in_two_dimensions():
     """Chi-square on 6 x 6 cells at level 1e-4, expected counts by an exact Gauss rule; columns
     in the wrong order are caught."""
-    bernstein, coefficients = noisy(2, degree=4, seed=1, feature_range=[(0, 1), (10, 12)])
-    density = ReleasedDensity.from_coefficients(bernstein, coefficients)
+    density = from_coefficients(*noisy(2, degree=4, seed=1, feature_range=[(0, 1), (10, 12)]))
     points = density.sample(20_000, random_state=0)
     edges = [np.linspace(0, 1, 7), np.linspace(10, 12, 7)]
     counts, _, _ = np.histogram2d(*points.T, bins=edges)
@@ -137,18 +122,25 @@ def test_sample_agrees_in_two_dimensions():
     assert stats.chisquare(counts.T.ravel(), expected.ravel()).pvalue < 1e-4
 
 
-def test_refusals():
-    bernstein, coefficients = noisy(1)
-    with pytest.raises(ValueError, match="nonnegative and not all zero"):
-        ReleasedDensity(bernstein, coefficients)
-    for bad in (np.zeros(7), np.ones((7, 2))):
-        with pytest.raises(ValueError, match="nonnegative and not all zero"):
-            ReleasedDensity(bernstein, bad)
-    with pytest.raises(ValueError, match="must have shape"):
-        ReleasedDensity(bernstein, np.ones(3))
-    with pytest.raises(ValueError, match=r"'degree' parameter .* from 6 to 1000. Got 5"):
-        ReleasedDensity.from_coefficients(bernstein, coefficients, degree=5)
-    with pytest.raises(ValueError, match="coefficients of one function"):
-        ReleasedDensity.from_coefficients(bernstein, np.ones((7, 2)))
-    with pytest.raises(NotFittedError):
-        ReleasedDensity(BernsteinTransformer(feature_range=(0, 1)), np.ones(11))
+BERNSTEIN, NEGATIVE = noisy(1)
+
+
+@pytest.mark.loop(
+    ("call", "error", "message"),
+    [
+        *(
+            (lambda bad=bad: ReleasedDensity(BERNSTEIN, bad), ValueError, "nonnegative and not all")
+            for bad in (NEGATIVE, np.zeros(7), np.ones((7, 2)))
+        ),
+        (lambda: ReleasedDensity(BERNSTEIN, np.ones(3)), ValueError, "must have shape"),
+        (lambda: from_coefficients(BERNSTEIN, NEGATIVE, 5), ValueError, "from 6 to 1000. Got 5"),
+        (lambda: from_coefficients(BERNSTEIN, np.ones((7, 2))), ValueError, "of one function"),
+        (
+            lambda: ReleasedDensity(BernsteinTransformer(feature_range=(0, 1)), np.ones(11)),
+            *(NotFittedError, "not fitted"),
+        ),
+    ],
+)
+def test_refusals(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
