@@ -309,6 +309,10 @@ class ClassScores:
         """Number of scores of a record."""
         return len(self.classes) if len(self.classes) > 2 else 1
 
+    def of_class(self, label: object) -> NDArray[np.float64]:
+        """Return the scores of a record that is surely of a class."""
+        return np.where(self.classes == label, 1.0, -1.0)[-self.n_columns :]
+
     def read(self, fitted: Estimator, X: Container) -> NDArray[np.float64]:
         """Return the scores of records, one row each."""
         own = np.asarray(getattr(fitted, "classes_", self.classes)).tolist()
@@ -472,7 +476,8 @@ def likeliest(shares: NDArray[np.float64]) -> NDArray[np.intp]:
 def alone(estimator: Estimator) -> Estimator:
     """Return a clone whose fit prints nothing, writes nothing and starts no workers."""
     estimator = make_quiet(clone(estimator))
-    names = (name for name in estimator.get_params() if name.rpartition("__")[2] == "n_jobs")
+    parallel = {name for name, value in estimator.get_params().items() if value not in (None, 1)}
+    names = (name for name in parallel if name.rpartition("__")[2] == "n_jobs")
     return estimator.set_params(**dict.fromkeys(names, 1))
 
 
