@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from skdp.codes.blocks import BlockCode, Pilots, learn_block_code
@@ -255,7 +256,7 @@ class Blocks(Target):
         rows: Container,
         code: BlockCode,
         n_samples: int,
-        order: Matrix,
+        order: NDArray[np.intp],
     ):
         self.fits = fits
         self.student = alone(student)
@@ -311,11 +312,19 @@ def _apart() -> Iterator[None]:
 class _Rules:
     """Random rules on public records: their truth, and blocks of records that follow them."""
 
-    def __init__(self, X: Container, reader: Reader, task: Any, shares: Matrix):
+    def __init__(
+        self,
+        X: Container,
+        reader: ClassScores | ResponseScores,
+        task: RandomTaskOracle,
+        shares: Matrix,
+    ):
         self.X, self.reader, self.task, self.shares = X, reader, task, shares
 
     @classmethod
-    def of(cls, reader: Reader, public: Dataset, source: Any, schema: Schema) -> _Rules:
+    def of(
+        cls, reader: ClassScores | ResponseScores, public: Dataset, source: Any, schema: Schema
+    ) -> _Rules:
         """Take the shares of the classes from datasets of the oracle."""
         if isinstance(reader, ResponseScores):
             return cls(public.X, reader, RandomTaskOracle(public.X, y_scale=1.0), np.empty(0))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.core.types import Matrix
 
@@ -72,7 +73,7 @@ def clip(numbers: Matrix, radius: float) -> Matrix:
 def learn_block_code(
     truths: Matrix,
     pilots: dict[int, Pilots],
-    anchors: Matrix,
+    anchors: NDArray[np.intp],
     n_outputs: int,
     deviation: Callable[[int, float], float],
 ) -> BlockCode:
