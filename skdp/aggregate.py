@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import random
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ from skdp.core.types import Container, Estimator, Matrix, Seed
 from skdp.estimators.configuration import describe, seed_names
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, takes
-from skdp.estimators.predictions import ClassScores, Reader, ResponseScores, alone, reader_of
+from skdp.estimators.predictions import ClassScores, ResponseScores, alone, reader_of
 from skdp.sensitivity.random_task import RandomTaskOracle
 
 BLOCK_SIZES = (15, 30, 60, 120, 240)
@@ -214,7 +213,13 @@ class BlockFits:
     The scores depend on the block and on public things only, so that the bound holds.
     """
 
-    def __init__(self, estimator: Estimator, reader: Reader, anchors: Container, seed: int):
+    def __init__(
+        self,
+        estimator: Estimator,
+        reader: ClassScores | ResponseScores,
+        anchors: Container,
+        seed: int,
+    ):
         self.estimator = alone(estimator)
         self.reader = reader
         self.anchors = anchors
@@ -223,22 +228,21 @@ class BlockFits:
         self.estimator.set_params(**dict.fromkeys(names, self.seed))
 
     def scores(self, block: Dataset) -> Matrix:
-        """Return the scores, or a public constant where the fit fails."""
+        """Return the scores and the mean response, or a public constant where the fit fails."""
         shape = n_records(self.anchors), self.reader.n_columns
-        if isinstance(self.reader, ClassScores):
-            labels = np.unique(block.y)
-            if len(labels) == 1:  # most estimators refuse a single class
-                return np.tile(self.reader.of_class(labels[0]), shape[0])
         random.seed(self.seed)
         np.random.seed(self.seed)  # noqa: NPY002  # estimators may draw from it
         try:
+            mean = self.reader.scores_of(block.y).mean(axis=0)
+            if isinstance(self.reader, ClassScores) and np.all(np.abs(mean) == 1):
+                return np.tile(mean, shape[0] + 1)  # most estimators refuse a single class
             fitted = fit_on(clone(self.estimator), block)
-            found = np.asarray(self.reader.read(fitted, copy.deepcopy(self.anchors)), np.float64)
-            if found.shape == shape and np.isfinite(found).all():
-                return found.ravel()
+            found = np.vstack([self.reader.read(fitted, copy.deepcopy(self.anchors)), mean])
+            if np.isfinite(found).all():
+                return found.reshape((shape[0] + 1) * shape[1])
         except (Exception, SystemExit):
             pass  # what fails counts as a constant, and is not told
-        return np.zeros(math.prod(shape))
+        return np.zeros((shape[0] + 1) * shape[1])
 
 
 class Blocks(Target):
@@ -290,10 +294,19 @@ class Blocks(Target):
         reader = self.fits.reader
         scores = self.code.decode(np.asarray(value)).reshape(n_records(self.rows), -1)
         if isinstance(reader, ClassScores):
-            scores = np.clip(scores, -CERTAIN, CERTAIN)
-            odds = ((1 + scores) / (1 - scores)) ** SHARPER
-            scores = (odds - 1) / (odds + 1)
+            scores = sharpened(np.clip(scores, -CERTAIN, CERTAIN))
         return clean_copy(reader.teach(self.student, self.rows, scores))
+
+
+def sharpened(scores: Matrix) -> Matrix:
+    """Multiply the logits, and move them so that the mean of each column stays."""
+    logits = SHARPER * 2 * np.arctanh(scores)
+    low, high = np.full(scores.shape[1], -20.0), np.full(scores.shape[1], 20.0)
+    for _ in range(50):
+        middle = (low + high) / 2
+        below = np.tanh((logits + middle) / 2).mean(axis=0) < scores.mean(axis=0)
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.tanh((logits + low) / 2)
 
 
 @contextmanager

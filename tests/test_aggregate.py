@@ -21,7 +21,9 @@ from skdp import (
     SampleAndAggregate,
 )
 
-X, y = make_classification(4000, 6, n_informative=4, random_state=0)
+X, y = make_classification(
+    4000, 6, n_informative=4, n_clusters_per_class=1, class_sep=1.5, random_state=1
+)
 PUBLIC, PRIVATE, TEST = slice(0, 500), slice(500, 3000), slice(3000, None)
 TASKS = RandomTaskOracle(X[PUBLIC], classes=[0, 1])
 
@@ -62,7 +64,7 @@ def private(estimator, epsilon=1.0, n_blocks=50, oracle=TASKS, **parameters):
     [DecisionTreeClassifier(max_depth=3), KNeighborsClassifier(5), LogisticRegression()],
 )
 def test_any_classifier_has_a_plain_promise_and_learns(estimator):
-    model = private(estimator, epsilon=3.0).fit(X[PRIVATE], y[PRIVATE])
+    model = private(estimator, epsilon=3.0, random_state=0).fit(X[PRIVATE], y[PRIVATE])
     assert (model.guarantee_.epsilon, model.guarantee_.gamma) == (3.0, 0.0)
     assert type(model.estimator_) is type(estimator)
     exact = estimator.fit(X[PRIVATE], y[PRIVATE]).score(X[TEST], y[TEST])
@@ -73,7 +75,7 @@ def test_a_regressor_learns():
     table, response = make_regression(3000, 4, noise=5.0, random_state=0)
     response = response / response.std()
     oracle = RandomTaskOracle(table[:500], y_scale=1.0)
-    model = private(Ridge(), 5.0, oracle=oracle).fit(table[500:], response[500:])
+    model = private(Ridge(), 5.0, oracle=oracle, random_state=0).fit(table[500:], response[500:])
     assert model.score(table, response) > 0.7
 
 

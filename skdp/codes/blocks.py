@@ -80,17 +80,22 @@ def learn_block_code(
     """Choose the number of blocks, the axes and their weights by the expected error.
 
     `truths` are those of random rules at all public records, shape (n_rules, n_records *
-    n_outputs); `anchors` the positions among these at which models are read. `pilots` are by number
-    of blocks. ``deviation(n, sensitivity)`` is that of the noise in one of n numbers, given their
-    L2 sensitivity.
+    n_outputs); `anchors` the positions among these at which models are read. The scores of a block
+    end with its mean response, one for each output, which is read for the constant axes. `pilots`
+    are by number of blocks. ``deviation(n, sensitivity)`` is that of the noise in one of n numbers,
+    given their L2 sensitivity.
     """
     center = truths.mean(axis=0)
     axes, variances = _axes(truths - center, n_outputs)
-    read = np.linalg.pinv(axes[:, anchors].T)
+    means = center.reshape(-1, n_outputs).mean(axis=0)
+    offset = np.concatenate([center[anchors], means])
+    read = np.hstack([np.linalg.pinv(axes[:, anchors].T), np.zeros((len(axes), n_outputs))])
+    read[:n_outputs] = 0
+    read[:n_outputs, -n_outputs:] = np.eye(n_outputs) * np.sqrt(len(center) / n_outputs)
     best: BlockCode | None = None
     for n_blocks, (actual, scores) in pilots.items():
         exact = (actual - center) @ axes.T
-        seen = (scores - center[anchors]) @ read.T
+        seen = (scores - offset) @ read.T
         for code, error in _codes(exact, seen, variances, n_outputs, n_blocks, deviation):
             if best is None or error < best.error:
                 size, scale, radius, gains, mean = code
@@ -98,7 +103,7 @@ def learn_block_code(
                     n_blocks,
                     radius,
                     scale[:, None] * read[:size],
-                    center[anchors],
+                    offset,
                     axes[:size].T * (gains / scale),
                     mean,
                     center,

@@ -309,9 +309,9 @@ class ClassScores:
         """Number of scores of a record."""
         return len(self.classes) if len(self.classes) > 2 else 1
 
-    def of_class(self, label: object) -> NDArray[np.float64]:
-        """Return the scores of a record that is surely of a class."""
-        return np.where(self.classes == label, 1.0, -1.0)[-self.n_columns :]
+    def scores_of(self, y: Container) -> NDArray[np.float64]:
+        """Return the scores of labels, one row each."""
+        return np.where(np.asarray(y)[:, None] == self.classes, 1.0, -1.0)[:, -self.n_columns :]
 
     def read(self, fitted: Estimator, X: Container) -> NDArray[np.float64]:
         """Return the scores of records, one row each."""
@@ -378,10 +378,14 @@ class ResponseScores:
         """Number of scores of a record."""
         return len(self.center)
 
+    def scores_of(self, y: Container) -> NDArray[np.float64]:
+        """Return the scores of responses, one row each."""
+        columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return (np.clip(columns, self.low, self.high) - self.center) / self.scale
+
     def read(self, fitted: Estimator, X: Container) -> NDArray[np.float64]:
         """Return the scores of records, one row each."""
-        predicted = np.asarray(fitted.predict(X), dtype=np.float64).reshape(n_records(X), -1)
-        return (np.clip(predicted, self.low, self.high) - self.center) / self.scale
+        return self.scores_of(fitted.predict(X))
 
     def teach(self, student: Estimator, X: Container, scores: NDArray[np.float64]) -> Estimator:
         """Fit a student to the predictions."""
