@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from skdp._version import __version__ as __version__
+from skdp.aggregate import SampleAndAggregate
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
@@ -80,6 +81,7 @@ __all__ = [
     "RandomTaskOracle",
     "Release",
     "ReleasePlan",
+    "SampleAndAggregate",
     "SensitivityEstimate",
     "SensitivitySampler",
     "Target",

@@ -395,10 +395,10 @@ class ReleasePlan:
         oracle = self.oracle or self.made_up
         if oracle is None or self.mechanism.chooses or not replaces(self.target, "restore"):
             return None
-        n_datasets = min(20, max(5, self.n_evaluations // 20))
+        few = getattr(self.target, "n_simulated", min(20, max(5, self.n_evaluations // 20)))
         records = "the oracle's data" if self.oracle is not None else "made-up records"
         return Simulation(
-            self.target, self.sensitivity, self.n_samples, oracle, self.schema, n_datasets, records
+            self.target, self.sensitivity, self.n_samples, oracle, self.schema, few, records
         )
 
     @cached_property

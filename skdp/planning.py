@@ -60,6 +60,23 @@ def check_mechanism(mechanism: object, owner: str) -> None:
         )
 
 
+def without_code(mechanism: Mechanism) -> Mechanism:
+    """Return a mechanism that learns no code, and takes the better one of its norms."""
+    own = mechanism.get_params(deep=False)
+    settings = {"code": None, "norm": "auto"}
+    return clone(mechanism).set_params(**{name: settings[name] for name in settings if name in own})
+
+
+def least_deviation(mechanism: Mechanism, n_values: int, sensitivity: float) -> float:
+    """Return the least standard deviation of n numbers, given their sensitivity in L2."""
+    found = [math.inf]
+    for each in mechanism.alternatives:
+        if each.most_values is None or n_values <= each.most_values:
+            norm = math.sqrt(n_values) ** (each.geometry.order == 1)
+            found.append(each.unit_deviation(n_values) * norm * sensitivity)
+    return min(found)
+
+
 def example_dataset(
     n_samples: int, like: Container, sensitivity: Any, owner: str, allow_nan: bool
 ) -> Dataset:

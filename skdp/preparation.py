@@ -17,6 +17,7 @@ from sklearn.utils import get_tags
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant
+from skdp.aggregate import Blocks, SampleAndAggregate
 from skdp.core.checks import shorten, shown, warn
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.oracle import Oracle
@@ -56,7 +57,7 @@ from skdp.functions.known_density import KnownDensityTarget, check_known_density
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import ReleasePlan
-from skdp.planning import check_mechanism, make_plan, settle_form
+from skdp.planning import check_mechanism, least_deviation, make_plan, settle_form, without_code
 from skdp.sensitivity.adapters import as_oracle, with_numbered_labels
 from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -90,6 +91,13 @@ def is_derived(given: Parameters) -> bool:
     return isinstance(given.sensitivity, str) and given.sensitivity == "known"
 
 
+def aggregate_of(given: Parameters) -> SampleAndAggregate | None:
+    """Return how the fits to blocks are aggregated, where that is asked for."""
+    if isinstance(given.sensitivity, str) and given.sensitivity == "aggregate":
+        return SampleAndAggregate()
+    return given.sensitivity if isinstance(given.sensitivity, SampleAndAggregate) else None
+
+
 @dataclass(frozen=True)
 class Preparation:
     """The public parts of a fit; `plan` may take long, to sample the sensitivity."""
@@ -104,12 +112,15 @@ class Preparation:
 def prepare(given: Parameters, example: Dataset, scoring: Scoring = None) -> Preparation:
     """Settle what is public about a fit, from the form of the data, their labels and gaps."""
     n_samples, derived, release = example.n_records, is_derived(given), settled_release(given)
+    mechanism, aggregate = given.mechanism, aggregate_of(given)
+    if aggregate is not None:
+        aggregate.check(n_samples)
     sensitivity: Any = given_sensitivity(given, n_samples)
     if derived and isinstance(release, BernsteinTransformer):
         check_known_density(given.estimator, example)
     elif derived:
         check_known(given.estimator, release, example)
-    else:
+    elif aggregate is None:
         sensitivity = sensitivity.for_estimator(
             given.estimator, release, example, response_is_used(given)
         )
@@ -124,6 +135,14 @@ def prepare(given: Parameters, example: Dataset, scoring: Scoring = None) -> Pre
     if derived:
         target, known = _derive(given, public_fit, n_samples, public.X)
         sensitivity = _with_prior(given, known)
+    elif aggregate is not None:
+        mechanism = without_code(mechanism)
+        deviation = partial(least_deviation, mechanism)
+        target = aggregate.bind(
+            given.estimator, public_fit, sensitivity, schema, n_samples, deviation
+        )
+        known = known_sensitivity(target, mechanism)
+        sensitivity = replace(known, prior=sensitivity.prior)
     elif isinstance(release, PredictionTarget):
         anchors = release.draw_anchors(given.estimator, sensitivity, schema)
         target = release.bind(given.estimator, public_fit, public, anchors)
@@ -138,9 +157,9 @@ def prepare(given: Parameters, example: Dataset, scoring: Scoring = None) -> Pre
         target,
         schema,
         example,
-        mechanism=given.mechanism,
+        mechanism=mechanism,
         sensitivity=sensitivity,
-        derived=derived or _rule_of(given) is not None,
+        derived=derived or aggregate is not None or _rule_of(given) is not None,
         classes=classes,
         prepare=data_check(given),
         scoring=scoring,
@@ -182,7 +201,8 @@ def check_parameters(given: Parameters) -> None:
     _check_anchors(given)
     if given.prior is not None:
         without_oracle = KnownSensitivity | Real | SensitivityEstimate
-        if not (is_derived(given) or isinstance(given.sensitivity, without_oracle)):
+        is_plain = is_derived(given) or aggregate_of(given) is not None
+        if not (is_plain or isinstance(given.sensitivity, without_oracle)):
             raise ValueError(
                 "The 'prior' parameter of PrivateEstimator is for a sensitivity known on "
                 "paper, 'known', a KnownSensitivity or a number, or for an estimate. Got "
@@ -243,6 +263,8 @@ def check_release(estimator: Estimator, release: object) -> None:
 def settled_release(given: Parameters) -> Any:
     """Return what is released: predictions where "auto" finds no parameters and has an oracle."""
     release, oracle = given.release, isinstance(given.sensitivity, SensitivitySampler)
+    if aggregate_of(given) is not None and is_auto(release):
+        return PredictionTarget()
     if isinstance(release, str) and release == "predictions":
         return PredictionTarget()
     if not is_auto(release) or is_derived(given) or _rule_of(given) is not None:
@@ -255,6 +277,19 @@ def settled_release(given: Parameters) -> Any:
 def _check_anchors(given: Parameters) -> None:
     """Refuse to release predictions where no oracle says what they may be."""
     release = settled_release(given)
+    if aggregate_of(given) is not None:
+        if given.release not in ("auto", "predictions"):
+            raise ValueError(
+                "The 'release' parameter of PrivateEstimator must be 'auto' or 'predictions' with "
+                f"sensitivity='aggregate', which averages scores. Got {shown(given.release)}."
+            )
+        if given.prior is None:
+            raise ValueError(
+                "The 'prior' parameter of PrivateEstimator must be an oracle with "
+                "sensitivity='aggregate'. Got None. Its records are where the models of the blocks "
+                "are read, such as RandomTaskOracle(X_public, classes=...)."
+            )
+        return
     if not isinstance(release, PredictionTarget):
         return
     if is_derived(given) or _rule_of(given) is not None:
@@ -300,7 +335,8 @@ def check_fit(
 
 def data_check(given: Parameters) -> Callable[..., Dataset]:
     """Return the check of a dataset; where the promise is plain, it looks at the form alone."""
-    is_plain = is_derived(given) or isinstance(given.sensitivity, KnownSensitivity | Real)
+    plain = KnownSensitivity | Real | SampleAndAggregate
+    is_plain = isinstance(given.sensitivity, plain | str)
     classes = public_classes(given) if is_plain and is_classifier(given.estimator) else None
     return partial(
         check_data,
@@ -401,7 +437,7 @@ def make_target(
 
 def given_sensitivity(given: Parameters, n_samples: int) -> Any:
     """Return the sensitivity with its prior; "known" is a placeholder that draws the prior."""
-    if is_derived(given):
+    if is_derived(given) or aggregate_of(given) is not None:
         return _with_prior(given, KnownSensitivity(1.0, "l2", n_samples))
     return _with_prior(given, as_sensitivity(given.sensitivity, given.mechanism, n_samples))
 
@@ -413,8 +449,10 @@ def _with_prior(given: Parameters, sensitivity: Any) -> Any:
     if isinstance(sensitivity, SensitivityEstimate):
         sampler = SensitivitySampler(given.prior, random_state=sensitivity.seed)
         return replace(sensitivity, prior=sampler)
-    seed = None
-    if given.random_state is not None:
+    aggregate, seed = aggregate_of(given), None
+    if aggregate is not None:
+        seed = aggregate.random_state
+    elif given.random_state is not None:
         words = np.random.SeedSequence(given.random_state, spawn_key=(1,)).generate_state(4)
         seed = int.from_bytes(words.tobytes())
     return replace(sensitivity, prior=as_prior(given.prior, seed))
@@ -460,7 +498,7 @@ def _derive(
 
 
 def known_sensitivity(
-    target: KnownTarget | KnownDensityTarget, mechanism: Mechanism
+    target: KnownTarget | KnownDensityTarget | Blocks, mechanism: Mechanism
 ) -> KnownSensitivity:
     """Return the bound of a target in the norm of a mechanism, and for a choice in both."""
     l1, l2 = map(target.bound, (1, 2))
@@ -481,7 +519,8 @@ def _make_public_fit(
     given: Parameters, release: Any, sensitivity: Any, schema: Schema, dataset: Dataset
 ) -> tuple[Estimator, Dataset, list[NDArray] | None]:
     """Make the public fit, its records and labels; refuse private labels that are not public."""
-    configure = alone if isinstance(release, PredictionTarget) else without_side_effects
+    is_read = isinstance(release, PredictionTarget) or aggregate_of(given) is not None
+    configure = alone if is_read else without_side_effects
     estimator, oracle = configure(given.estimator), sensitivity.draws_from
     declared = public_classes(given, oracle) if is_classifier(estimator) else None
     if declared is None and oracle is None and is_classifier(estimator):

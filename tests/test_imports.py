@@ -22,6 +22,7 @@ LEVELS = {"exceptions": 0, "_version": 0, "core": 1} | dict.fromkeys(WINGS, 2)
 LEVELS |= {
     "functions": 3,
     "bounds": 3,
+    "aggregate": 3,
     "save": 4,
     "report": 4,
     "simulation": 4,

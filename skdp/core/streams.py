@@ -24,10 +24,12 @@ Key = tuple[int, ...]
 #   (0, 1, 2^31)           the public dataset on which the output is examined
 #   (0, 1, 2^31 + 1 + t)   trial t of an oracle, before it is used
 #   (1, 1, i)              pair i of an audit
+#   (2, 1)                 rules, pilots and permutation of aggregated blocks
 #   (i, 4)                 public dataset i, on which a release is simulated
 ANCHOR_DATASET = 2**31 - 1
 OUTPUT_DATASET = 2**31
 AUDIT = (1, 1)
+AGGREGATE = (2, 1)
 
 
 def pair_key(pair: int) -> Key:

@@ -309,6 +309,10 @@ class ClassScores:
         """Number of scores of a record."""
         return len(self.classes) if len(self.classes) > 2 else 1
 
+    def scores_of(self, y: Container) -> NDArray[np.float64]:
+        """Return the scores of labels, one row each."""
+        return np.where(np.asarray(y)[:, None] == self.classes, 1.0, -1.0)[:, -self.n_columns :]
+
     def read(self, fitted: Estimator, X: Container) -> NDArray[np.float64]:
         """Return the scores of records, one row each."""
         own = np.asarray(getattr(fitted, "classes_", self.classes)).tolist()
@@ -374,10 +378,14 @@ class ResponseScores:
         """Number of scores of a record."""
         return len(self.center)
 
+    def scores_of(self, y: Container) -> NDArray[np.float64]:
+        """Return the scores of responses, one row each."""
+        columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return (np.clip(columns, self.low, self.high) - self.center) / self.scale
+
     def read(self, fitted: Estimator, X: Container) -> NDArray[np.float64]:
         """Return the scores of records, one row each."""
-        predicted = np.asarray(fitted.predict(X), dtype=np.float64).reshape(n_records(X), -1)
-        return (np.clip(predicted, self.low, self.high) - self.center) / self.scale
+        return self.scores_of(fitted.predict(X))
 
     def teach(self, student: Estimator, X: Container, scores: NDArray[np.float64]) -> Estimator:
         """Fit a student to the predictions."""
@@ -472,7 +480,8 @@ def likeliest(shares: NDArray[np.float64]) -> NDArray[np.intp]:
 def alone(estimator: Estimator) -> Estimator:
     """Return a clone whose fit prints nothing, writes nothing and starts no workers."""
     estimator = make_quiet(clone(estimator))
-    names = (name for name in estimator.get_params() if name.rpartition("__")[2] == "n_jobs")
+    parallel = {name for name, value in estimator.get_params().items() if value not in (None, 1)}
+    names = (name for name in parallel if name.rpartition("__")[2] == "n_jobs")
     return estimator.set_params(**dict.fromkeys(names, 1))
 
 

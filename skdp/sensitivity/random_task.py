@@ -132,6 +132,23 @@ class RandomTaskOracle(ShippedOracle):
             return X, self._y_mean + self._y_scale * scores
         return X, self._classes[self._codes(values, n_samples, rng)]
 
+    def rule_scores(self, n_rules: int, rng: Generator) -> NDArray[np.float64]:
+        """Return the scores of random rules at all records.
+
+        Parameters
+        ----------
+        n_rules : int
+            Number of rules.
+        rng : numpy.random.Generator
+            Source of the rules.
+
+        Returns
+        -------
+        ndarray of shape (n_rules, n_records)
+            Of mean 0 and variance 1 in each row.
+        """
+        return self._scores(self._values, n_rules, rng)
+
     def _scores(self, values: Container, n_rules: int, rng: Generator) -> NDArray[np.float64]:
         """Return the scores of new rules, shape (n_rules, n_samples), mean 0 and variance 1."""
         weights = rng.standard_normal((len(self._weight_scale), n_rules))

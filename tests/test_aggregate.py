@@ -1,0 +1,159 @@
+"""Sample and aggregate: plain differential privacy for any estimator."""
+
+# ruff: noqa: NPY002  # estimators may draw from the global generator
+
+import random
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import make_classification, make_regression
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from skdp import (
+    GaussianMechanism,
+    LaplaceMechanism,
+    PrivateEstimator,
+    RandomTaskOracle,
+    SampleAndAggregate,
+)
+
+X, y = make_classification(
+    4000, 6, n_informative=4, n_clusters_per_class=1, class_sep=1.5, random_state=1
+)
+PUBLIC, PRIVATE, TEST = slice(0, 500), slice(500, 3000), slice(3000, None)
+TASKS = RandomTaskOracle(X[PUBLIC], classes=[0, 1])
+
+
+class Moody(ClassifierMixin, BaseEstimator):
+    """Fails, or gives what is not finite, as a record says; else predicts what was seen last."""
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        self.mood_, self.last_ = X[:, 0].max(), float(y[-1])
+        if self.mood_ > 100:
+            raise SystemExit if self.mood_ > 1000 else RuntimeError("a private value")
+        np.random.seed(int(self.mood_))
+        random.seed(int(self.mood_))
+        return self
+
+    def predict_proba(self, X):
+        certain = np.nan if self.mood_ < -100 else 1.0
+        share = np.clip(self.last_ + np.random.normal(scale=0.1, size=len(X)), 0, 1) * certain
+        return np.column_stack([1 - share, share])
+
+    def predict(self, X):
+        return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
+
+
+def private(estimator, epsilon=1.0, n_blocks=50, oracle=TASKS, **parameters):
+    return PrivateEstimator(
+        estimator,
+        mechanism=parameters.pop("mechanism", LaplaceMechanism(epsilon)),
+        sensitivity=SampleAndAggregate(n_blocks, random_state=0),
+        prior=oracle,
+        **parameters,
+    )
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [DecisionTreeClassifier(max_depth=3), KNeighborsClassifier(5), LogisticRegression()],
+)
+def test_any_classifier_has_a_plain_promise_and_learns(estimator):
+    model = private(estimator, epsilon=3.0, random_state=0).fit(X[PRIVATE], y[PRIVATE])
+    assert (model.guarantee_.epsilon, model.guarantee_.gamma) == (3.0, 0.0)
+    assert type(model.estimator_) is type(estimator)
+    exact = estimator.fit(X[PRIVATE], y[PRIVATE]).score(X[TEST], y[TEST])
+    assert model.score(X[TEST], y[TEST]) > exact - 0.15
+
+
+def test_a_regressor_learns():
+    table, response = make_regression(3000, 4, noise=5.0, random_state=0)
+    response = response / response.std()
+    oracle = RandomTaskOracle(table[:500], y_scale=1.0)
+    model = private(Ridge(), 5.0, oracle=oracle, random_state=0).fit(table[500:], response[500:])
+    assert model.score(table, response) > 0.7
+
+
+@pytest.mark.parametrize("estimator", [Moody(), DecisionTreeClassifier(max_depth=2)])
+def test_no_record_moves_the_value_further_than_the_bound(estimator):
+    """Of random neighbors, and of those that make a block fail or have one class."""
+    target = private(estimator).plan(len(X[PRIVATE])).target
+    rng, records, labels = np.random.default_rng(0), X[PRIVATE].copy(), y[PRIVATE].copy()
+    labels[target.blocks[0]] = 1  # a block of one class
+    bounds, largest = [target.bound(order) for order in (1, 2)], np.zeros(2)
+    exact = target(records, labels, seed=0)
+    for i in range(60):
+        place = rng.integers(len(records)) if i % 2 else target.blocks[0][-1]
+        value, label = records[place].copy(), labels[place]
+        records[place, 0] = rng.choice([1e300, 101, 5000, -1e6, np.nan, np.inf, 50])
+        labels[place] = 1 - label
+        moved = target(records, labels, seed=0) - exact
+        largest = np.maximum(largest, [np.abs(moved).sum(), np.linalg.norm(moved)])
+        records[place], labels[place] = value, label
+    assert (largest <= bounds).all()
+    assert largest[1] > 0.01 * bounds[1]
+
+
+def test_a_block_that_fails_tells_nothing(recwarn):
+    plan = private(Moody()).plan(len(X[PRIVATE]))
+    bad = X[PRIVATE].copy()
+    bad[:, 0] = 5000  # each fit ends the process
+    released = plan.execute(bad, y[PRIVATE])
+    other = plan.execute(X[PRIVATE], y[PRIVATE])
+    assert released.guarantee == other.guarantee
+    assert released.plan == other.plan
+    assert not [each for each in recwarn if "private value" in str(each.message)]
+
+
+def test_the_state_of_global_generators_stays():
+    np.random.seed(5)
+    random.seed(5)
+    private(KNeighborsClassifier()).fit(X[PRIVATE], y[PRIVATE])
+    found = np.random.random(), random.random()
+    np.random.seed(5)
+    random.seed(5)
+    assert found == (np.random.random(), random.random())
+
+
+def test_the_number_of_blocks_is_chosen_and_reproducible():
+    plans = [private(GaussianNB(), n_blocks="auto").plan(1000) for _ in range(2)]
+    first, second = (plan.target for plan in plans)
+    assert first.code.n_blocks == second.code.n_blocks > 20
+    np.testing.assert_array_equal(first.code.encoder, second.code.encoder)
+    assert f"{first.code.n_blocks} blocks" in str(plans[0])
+    smaller = private(GaussianNB(), 0.1, "auto").plan(1000).target
+    assert smaller.code.n_numbers <= first.code.n_numbers
+
+
+def test_a_gaussian_mechanism_and_the_whole_default():
+    mechanism = GaussianMechanism(1.0, 1e-5)
+    model = private(LogisticRegression(), mechanism=mechanism, classes=[0, 1])
+    assert model.fit(X[PRIVATE], y[PRIVATE]).guarantee_.delta == 1e-5
+    model.set_params(sensitivity="aggregate", estimator=GaussianNB())
+    assert model.plan(500).guarantee.gamma == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"prior": None}, "'prior'"),
+        ({"release": ["coef_"]}, "'release'"),
+        ({"sensitivity": SampleAndAggregate(2501)}, "'n_blocks'"),
+        ({"sensitivity": SampleAndAggregate(1)}, "n_blocks"),
+        ({"sensitivity": SampleAndAggregate("many")}, "'n_blocks'"),
+    ],
+)
+def test_what_is_refused_names_the_parameter(change, word):
+    model = private(LogisticRegression()).set_params(**change)
+    with pytest.raises(ValueError, match=word):
+        model.fit(X[PRIVATE], y[PRIVATE])
+
+
+def test_few_records_are_refused():
+    with pytest.raises(ValueError, match="100 records"):
+        private(LogisticRegression()).plan(80)
