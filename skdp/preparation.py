@@ -109,7 +109,9 @@ class Preparation:
     plan: Callable[[], ReleasePlan]
 
 
-def prepare(given: Parameters, example: Dataset, scoring: Scoring = None) -> Preparation:
+def prepare(
+    given: Parameters, example: Dataset, scoring: Scoring = None, is_private: bool = True
+) -> Preparation:
     """Settle what is public about a fit, from the form of the data, their labels and gaps."""
     n_samples, derived, release = example.n_records, is_derived(given), settled_release(given)
     mechanism, aggregate = given.mechanism, aggregate_of(given)
@@ -149,6 +151,10 @@ def prepare(given: Parameters, example: Dataset, scoring: Scoring = None) -> Pre
     else:
         weighted = example.sample_weight is not None
         target = make_target(given.estimator, release, public_fit, weighted)
+    if classes is not None:
+        is_sampled = is_private and not isinstance(sensitivity, KnownSensitivity)
+        needed = is_sampled and target.needs_labels[example.y.ndim - 1]
+        check_labels(example.y, classes, needed)
     warn_of_kernel(target, public_fit, n_samples)
     warn_of_unknown_categories(public_fit, schema.parts[0])
     has_no_records = oracle is None and isinstance(sensitivity, KnownSensitivity)
@@ -353,15 +359,15 @@ def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDAr
     if classes is not None:
         nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in classes)
         return [np.unique(labels) for labels in (classes if nested else [classes])]
-    oracle = oracle or getattr(given.sensitivity, "draws_from", None)
-    if oracle is None and given.prior is not None:
-        oracle = as_oracle(given.prior)
-    if oracle is not None and oracle.classes_ is not None:
-        return [oracle.classes_]
-    if is_derived(given):
+    source = oracle or getattr(given.sensitivity, "draws_from", None)
+    if source is None and given.prior is not None:
+        source = as_oracle(given.prior)
+    if source is not None and source.classes_ is not None:
+        return [source.classes_]
+    if is_derived(given) or source is not oracle:  # a prior, which says nothing of all records
         raise ValueError(
-            "The 'classes' parameter of PrivateEstimator must declare the labels with "
-            "sensitivity='known': what is promised of all records may not depend on theirs. "
+            "The 'classes' parameter of PrivateEstimator must declare the labels with a "
+            "sensitivity that is known: what is promised of all records may not depend on theirs. "
             "Got None."
         )
     return None
@@ -518,7 +524,7 @@ def known_sensitivity(
 def _make_public_fit(
     given: Parameters, release: Any, sensitivity: Any, schema: Schema, dataset: Dataset
 ) -> tuple[Estimator, Dataset, list[NDArray] | None]:
-    """Make the public fit, its records and labels; refuse private labels that are not public."""
+    """Make the public fit, its records and labels."""
     is_read = isinstance(release, PredictionTarget) or aggregate_of(given) is not None
     configure = alone if is_read else without_side_effects
     estimator, oracle = configure(given.estimator), sensitivity.draws_from
@@ -549,7 +555,6 @@ def _make_public_fit(
     has_labels = hasattr(last_step(public_fit), "classes_")  # a class of the user may keep none
     n_outputs = len(_columns(public.y))
     classes = classes_of_outputs(public_fit, n_outputs) if has_labels else _labels(public.y)
-    check_labels(dataset.y, classes)
     return public_fit, public, classes
 
 

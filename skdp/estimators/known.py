@@ -27,7 +27,7 @@ from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
 from skdp.estimators.catalog.compositions import FROZEN, is_pipeline, transforms_target
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.clip import ClipBox, ClipNorm
+from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.configuration import describe
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import takes
@@ -79,7 +79,7 @@ class PublicSteps:
         X, left_out = _transform(self.steps, with_doubles(X), clips_fill=False)
         if left_out.all():
             return np.zeros((0, self.n_features))
-        return EVERYTHING.transform(X)[~(left_out | _have_gaps(X))]
+        return EVERYTHING.transform(X)[~(left_out | _hold(np.isnan, X))]
 
 
 class KnownTarget(Target):
@@ -221,7 +221,7 @@ def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | Non
             "with sensitivity='known', so that the response has a public range. "
             f"Got {shown(last.transformer)}."
         )
-    low, high = last.transformer.ranges(1)[:, 0].tolist()
+    low, high = ranges_of(last.transformer, 1)[:, 0].tolist()
     if not 0 < (high - low) / 2 < np.inf:
         raise ValueError(
             f"The range of the response must have a width that is a number. Got [{low}, {high}]."
@@ -284,43 +284,49 @@ def _transform(
 ) -> tuple[Container, NDArray[np.bool_]]:
     """Transform each record by itself, and tell which ones a step refuses: there others stand.
 
-    Unless `clips_fill`, a clip refuses those with gaps, and leaves them in their places.
+    A clip refuses no record, or unless `clips_fill` those with gaps. Any other step refuses
+    infinite numbers, gaps unless it takes them, and records for which it raises an error.
     """
-    places = np.arange(X.shape[0])
-    refused = np.zeros(len(places), dtype=bool)
+    refused = np.zeros(X.shape[0], dtype=bool)
+
+    def with_stand_ins() -> Container:
+        # the others keep their places, as by these they may be rounded
+        return take_records(X, np.where(refused, np.argmin(refused), np.arange(len(refused))))
+
     for step in steps:
-        if type(step) in CLIPS and not clips_fill:
-            refused |= _have_gaps(X)
+        is_clip = type(step) in CLIPS
+        if not is_clip:
+            refused |= _hold(np.isinf, X)
+        if not (clips_fill if is_clip else takes(step, "allow_nan")):
+            refused |= _hold(np.isnan, X)
         try:
-            X = step.transform(X)
+            X = step.transform(with_stand_ins())
         except Exception:
-            refused[[*_refused(step, X, places)]] = True
+            refused[[*_failing(step, X, np.flatnonzero(~refused))]] = True
             if refused.all():
                 break
-            # the others keep their places, as by these they may be rounded
-            X = step.transform(take_records(X, np.where(refused, np.argmin(refused), places)))
+            X = step.transform(with_stand_ins())
     return X, refused
 
 
-def _have_gaps(X: Container) -> NDArray[np.bool_]:
-    """Tell which records miss a number."""
-    rows = EVERYTHING._doubles(X)
-    if not sparse.issparse(rows):
-        return np.isnan(rows).any(axis=1)
-    of_row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    return np.bincount(of_row, np.isnan(rows.data), minlength=rows.shape[0]) > 0
+def _hold(flaw: np.ufunc, X: Container) -> NDArray[np.bool_]:
+    """Tell which records hold a number with a flaw."""
+    if not sparse.issparse(X):
+        return flaw(as_doubles(X)).any(axis=1)
+    of_row = np.repeat(np.arange(X.shape[0]), np.diff(X.tocsr().indptr))
+    return np.bincount(of_row, flaw(X.tocsr().data), minlength=X.shape[0]) > 0
 
 
-def _refused(step: Estimator, X: Container, places: NDArray[np.intp]) -> Iterator[int]:
-    """Find the records for which a step raises."""
+def _failing(step: Estimator, X: Container, places: NDArray[np.intp]) -> Iterator[int]:
+    """Find the records for which a step raises, by halves, as few do."""
     try:
         step.transform(take_records(X, places))
     except Exception:
-        if len(places) == 1:
-            yield places[0]
+        if len(places) <= 1:
+            yield from places
             return
         for half in np.array_split(places, 2):
-            yield from _refused(step, X, half)
+            yield from _failing(step, X, half)
 
 
 def _check_public(step: Estimator) -> None:
