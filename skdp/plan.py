@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from skdp.accounting.exact import above, below, finite, short_above, short_below
 from skdp.accounting.payer import check_accountant, find_accountant, warn_if_uncharged
 from skdp.accounting.spend import short_label
 from skdp.accounting.tally import BudgetTotal
-from skdp.core.checks import check_count, warn
+from skdp.core.checks import check_count, warn, wrapped
 from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
@@ -143,12 +143,11 @@ class ReleasePlan:
     ...     sensitivity=SensitivitySampler(UniformOracle([(0, 1)]), random_state=0),
     ... )
     >>> print(plan)
-    ReleasePlan of numpy.mean
-      promise: (epsilon=1, gamma=0.05)-random differential privacy, replace-one, n=100, ...
-      data: 100 records (a public number), X numpy.ndarray of ['float64']
-      evaluations: 398 on public records (... s), then 1 on the data
-      noise: LaplaceMechanism
-      standard error of the noise: 0.011
+    Plan: numpy.mean, 100 private records
+      guarantee       random differential privacy, epsilon=1, gamma=0.05
+      cost            398 evaluations on public records, then one on the private records
+      noise           Laplace
+      std. errors     value 0.011
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> plan.execute(X).guarantee == plan.guarantee
     True
@@ -531,57 +530,60 @@ class ReleasePlan:
         """Share of the prior variance that a release removes."""
         return self.mechanism.share_learned(self.sensitivity.value)
 
-    def _describe_errors(self, what: str) -> list[str]:
-        """Describe the errors in a line for each attribute."""
+    def _describe_errors(self) -> Iterator[str]:
+        """Describe the errors of each attribute."""
         errors = self.standard_errors
         if errors is None:
-            return []
+            return
         labels = self._labels(errors, getattr(self.target, "public_fit", None))
-        lines = []
         for name, values in (errors if isinstance(errors, dict) else {"value": errors}).items():
             numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
-            inner = [each.removeprefix(name) for each in names]
-            fixed = (numbers == 0) & (self._code is not None)
-            said = []
-            if not fixed.all():
-                rows = np.flatnonzero(~fixed)
-                at = rows[numbers[rows].argmin()], rows[numbers[rows].argmax()]
-                ends = [two_digits(numbers[i]) for i in at]
-                if ends[0] != ends[1]:
-                    ends = [" ".join((end, inner[i])) for end, i in zip(ends, at, strict=True)]
-                said.append(" to ".join(dict.fromkeys(ends)))
-            if fixed.any():
-                which = [inner[i] for i in np.flatnonzero(fixed)[:MOST_FIXED]]
-                more = ["..."] if fixed.sum() > MOST_FIXED else []
-                said.append(" ".join((FIXED, *which, *more)))
-            where = f" in {name}" if isinstance(errors, dict) else ""
-            lines.append(f"standard error {what}{where}: {'; '.join(said)}")
-        return lines
+            noisy = np.flatnonzero((numbers != 0) | (self._code is None))
+            if not len(noisy):
+                yield f"{name} {FIXED}"
+                continue
+            at = noisy[numbers[noisy].argmin()], noisy[numbers[noisy].argmax()]
+            ends = [two_digits(numbers[i]) for i in at]
+            if ends[0] != ends[1]:
+                inner = (names[i].removeprefix(name) for i in at)
+                ends = [" ".join(pair) for pair in zip(ends, inner, strict=True)]
+            yield f"{name} {' to '.join(dict.fromkeys(ends))}"
 
     def __str__(self) -> str:
-        prior, decoded, errors = [], [], "of the noise"
-        gaps, expected = said_of_gaps(self.sensitivity), self.expected_score
-        if self._code is not None:
-            errors = "after decoding"
-            if isinstance(self.sensitivity, KnownSensitivity) and self.oracle is not None:
-                prior = [f"prior from {self.oracle.description}, for utility only"]
-            shift = self._code.shift
-            unlike = f", if {100 * shift:g}% of the private records were unlike it" if shift else ""
-            decoded = [f"learned: {self.share_learned:.0%} of what public fits leave open{unlike}"]
-        lines = [
-            f"promise: {self.guarantee}",
-            *prior,
-            f"data: {self.n_samples} records (a public number), {self.schema}",
-            *([f"if there are gaps: {gaps}"] if gaps else []),
-            f"evaluations: {self.n_evaluations} on public records ({two_digits(self.seconds)} s), "
-            "then 1 on the data",
-            f"noise: {type(self.mechanism).__name__}",
-            *decoded,
-            *self._describe_errors(errors),
-            *([f"expected score: {expected}"] if expected is not None else []),
-        ]
-        what = short_label(" ".join(self.target.description.split()), LONGEST_NAME)
-        return "\n  ".join([f"ReleasePlan of {what}", *lines])
+        rows = [("guarantee", self.guarantee.short)]
+        if isinstance(self.sensitivity, KnownSensitivity):
+            rows += [("rests on", str(self.sensitivity.assumed))]
+            if self.oracle is not None:
+                rows += [("prior", f"{self.oracle.description}, for utility only")]
+        rows += [("gaps", said_of_gaps(self.sensitivity))]
+        seconds = f" ({two_digits(self.seconds)} s)" if self.seconds >= 1 else ""
+        public = f"{self.n_evaluations} evaluations on public records{seconds}, then "
+        rows += [("cost", f"{public if self.n_evaluations else ''}one on the private records")]
+        rows += [("noise", self._describe_noise())]
+        if self.expected_score is not None:
+            rows += [("expected score", str(self.expected_score))]
+        elif self._code is not None:
+            rows += [("learned", f"{self.share_learned:.0%} of what public fits leave open")]
+        rows += [("std. errors", said) for said in self._describe_errors()]
+        what = short_label(_title(self.target), LONGEST_NAME)
+        lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
+        return "\n".join([f"Plan: {what}, {self.n_samples} private records", *lines])
+
+    def _describe_noise(self) -> str:
+        name = type(self.mechanism).__name__.removesuffix("Mechanism")
+        if self._code is None:
+            return name
+        decoded = f"{name} in {self._code.n_released} of {self._code.size} directions"
+        return f"{decoded}; public fits supply the rest"
+
+
+def _title(target: Target) -> str:
+    """Name the estimator of a target by its steps, or any other target by its description."""
+    estimator = getattr(target, "estimator", None)
+    if estimator is None:
+        return " ".join(target.description.split())
+    steps = ", ".join(type(step).__name__ for _, step in getattr(estimator, "steps", ()))
+    return f"{type(estimator).__name__}({steps})" if steps else type(estimator).__name__
 
 
 def as_names(names: Any, mechanism: Mechanism) -> Names | None:

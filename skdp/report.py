@@ -15,6 +15,7 @@ import numpy as np
 
 from skdp.accounting.spend import loss_of
 from skdp.accounting.tally import BudgetTotal
+from skdp.core.checks import wrapped
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 
 FALSE_POSITIVE_RATES = (0.01, 0.001)
@@ -91,7 +92,7 @@ class PrivacyReport:
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """Yield each heading with its rows: a sentence, and a number or nothing."""
-        yield "What was promised", [(f"{self.guarantee}.", "")]
+        yield "What was promised", [(" ".join(str(self.guarantee).split()), "")]
         rows = [
             (
                 "Right guesses between two candidates for a record",
@@ -140,7 +141,10 @@ class PrivacyReport:
         lines = [f"Privacy report: {self.title}"]
         for heading, rows in self._sections():
             lines += ["", heading]
-            lines += [f"  {said:<66}{number:>8}".rstrip() for said, number in rows]
+            lines += [
+                f"  {said:<66}{number:>8}" if number else wrapped(said, "  ")
+                for said, number in rows
+            ]
         return "\n".join(lines)
 
     def to_html(self) -> str:

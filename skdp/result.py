@@ -28,43 +28,17 @@ from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.simulation import N_DRAWS, Simulator
 
-# A number from which a release removes less of the prior variance is the oracle's, or mostly.
-LEAST_LEARNED, HALF_LEARNED = 0.1, 0.5
 AWAY_FROM_ZERO = 2.0  # a number of fewer standard errors may be 0, or have the other sign
 CONFLICT = 5.0  # warn of a number that is more standard deviations from its prior mean
 
-AS_ORACLE = "indistinguishable from the oracle"
-MOSTLY_ORACLE = "mostly the oracle's"
+LEAST_LEARNED = 0.1  # a number of which less is from private data is the oracle's
+AS_ORACLE = "nearly that of public fits"
 FIXED = "the same in all public fits"
 NEAR_ZERO = "may be 0"
-
-LEGEND = {
-    "": "The standard error measures what the noise hides of a number. The ratio is the size of "
-    f"the number in standard errors; below {AWAY_FROM_ZERO:g} the exact number may be 0.",
-    AS_ORACLE: "A number is indistinguishable from the oracle if public records alone would say "
-    "nearly the same. Its standard error then mostly allows for private records that are unlike "
-    "the oracle's, by the `shift` of the mechanism. Where the private records are like the "
-    "oracle's, the number is much nearer to the exact one.",
-    MOSTLY_ORACLE: "A number that is mostly the oracle's is nearer to what public records say than "
-    "to what private records say, where these differ.",
-    FIXED: "A number that is the same in all public fits is released as it is there, whatever the "
-    "private records say. It has no standard error.",
-    "__": "What a step of a pipeline has learned is in the units in which the steps before it "
-    "leave the columns, such as logarithms, whatever these are called.",
-}
-"""What each note or name in a summary means; the first entry explains the columns."""
-
-LIKE_THE_ORACLE = (
-    "Standard errors measure the noise alone, not the sampling of the private records. They assume "
-    "that the private records are like the oracle's, up to the `shift` of the mechanism."
-)
-MORE_SHIFT = (
-    "If the public records are of other people or years, the standard errors may be too small, "
-    "most of all where little was read off the private records: `shift=1` allows for that."
-)
-ERR_TOGETHER = (
-    "Numbers that were decoded together may err together: what combines several, such as a "
-    "prediction, may be known better or worse than each of them."
+OF_NOISE = "Standard errors measure the noise alone, not the sampling of the records."
+OF_CODE = (
+    "Standard errors suppose records like the public ones, up to the `shift` of the mechanism; "
+    "what is not from your data is from public fits."
 )
 
 MOST_ROWS, MOST_ROWS_OF_CARD = 40, 100
@@ -95,7 +69,9 @@ class ReleaseSummary:
     repaired : ndarray of shape (n_numbers,) or None, default=None
         The numbers in the model that were brought into range. NaN for the others.
     remark : str, default=""
-        Advice on reading the numbers, below the table.
+        How to read the numbers, below the table.
+    title : str, default=""
+        What was released, above the names.
 
     Examples
     --------
@@ -104,9 +80,11 @@ class ReleaseSummary:
     >>> X, mechanism = np.random.default_rng(0).uniform(size=100), LaplaceMechanism(1.0)
     >>> released = release(np.mean, X, mechanism=mechanism, sensitivity=0.01, names=["age"])
     >>> print(released.summary())
-    epsilon=1 differential privacy, replace-one, n=100, ...
-                  released   std. error    ratio
-    value[age] ...
+    Differential privacy: epsilon=1
+    ...
+                      value   std. error
+    value[age]       0.5...        0.014
+    ...
     """
 
     promise: str
@@ -116,6 +94,7 @@ class ReleaseSummary:
     learned: NDArray[np.float64]
     repaired: NDArray[np.float64] | None = None
     remark: str = ""
+    title: str = ""
 
     @property
     def ratios(self) -> NDArray[np.float64]:
@@ -126,26 +105,13 @@ class ReleaseSummary:
 
     @property
     def notes(self) -> list[str]:
-        """Warnings about each number; most are empty."""
-        as_oracle = self.learned < LEAST_LEARNED
-        fixed = as_oracle & np.isnan(self.errors)  # the prior has no variance there
-        found = {
-            FIXED: fixed,
-            AS_ORACLE: as_oracle & ~fixed,
-            MOSTLY_ORACLE: (self.learned < HALF_LEARNED) & ~as_oracle,
-            NEAR_ZERO: (self.ratios < AWAY_FROM_ZERO) & ~as_oracle,
-        }
-        notes = [[note for note, holds in found.items() if holds[i]] for i in range(len(fixed))]
+        """One verdict on each number; most are empty."""
+        fixed = np.isnan(self.errors) & (self.learned < 1)  # the prior has no variance there
+        notes = np.select([fixed, self.ratios < AWAY_FROM_ZERO], [FIXED, NEAR_ZERO], "").tolist()
         if self.repaired is not None:
             for i in np.flatnonzero(~np.isnan(self.repaired)):
-                notes[i].append(f"{self.repaired[i]:.4g} in the model")
-        return list(map("; ".join, notes))
-
-    @property
-    def legend(self) -> str:
-        """Meaning of the columns and the notes of this summary."""
-        said = " ".join((*self.notes, *self.names))
-        return " ".join(meaning for key, meaning in LEGEND.items() if key in said)
+                notes[i] = f"{self.repaired[i]:.4g} in the model"
+        return notes
 
     def to_frame(self) -> Any:
         """Return all rows as a data frame.
@@ -153,13 +119,13 @@ class ReleaseSummary:
         Returns
         -------
         pandas.DataFrame
-            Columns ``released``, ``standard error``, ``ratio``, ``learned`` and ``note``, with the
+            Columns ``value``, ``standard error``, ``ratio``, ``learned`` and ``note``, with the
             names as the index.
         """
         import pandas as pd
 
         columns = {
-            "released": self.values,
+            "value": self.values,
             "standard error": self.errors,
             "ratio": self.ratios,
             "learned": self.learned,
@@ -183,13 +149,15 @@ class ReleaseSummary:
         str
             A line for each.
         """
-        rows = list(self._rows(most_rows))
+        rows, has_code = list(self._rows(most_rows)), bool((self.learned < 1).any())
         width = max((len(name) for name, *numbers in rows if numbers), default=0)
-        lines = [f"{'':{width}}  {'released':>11}{'std. error':>13}{'ratio':>9}"]
+        width = max(width, len(self.title))
+        share = f"{'from your data':>16}" if has_code else ""
+        lines = [f"{self.title:{width}}  {'value':>11}{'std. error':>13}{share}"]
         for name, *cells in rows:
-            value, error, ratio, note = cells or [""] * 4
-            line = f"{name:{width}}  {value:>11}{error:>13}{ratio:>9}  {note}"
-            lines.append(line.rstrip())
+            value, error, learned, note = cells or [""] * 4
+            share = f"{learned:>16}" if has_code else ""
+            lines.append(f"{name:{width}}  {value:>11}{error:>13}{share}  {note}".rstrip())
         return "\n".join([*lines, *filter(None, [self.remark])])
 
     def _repr_html_(self) -> str:
@@ -205,18 +173,17 @@ class ReleaseSummary:
         most = 2
         while most < most_rows and np.minimum(sizes, most + 1).sum() <= most_rows:
             most += 1
-        ratios, notes = self.ratios, self.notes
+        notes = self.notes
         for attribute, rows in attributes.items():
             if len(rows) > 1:
                 yield (attribute,)
             listed = rows if len(rows) == most + 1 else rows[:most]  # in place of "1 more"
             for i, entry in listed:
                 name = f"  {entry}" if len(rows) > 1 else self.names[i]
-                is_near = ratios[i] < AWAY_FROM_ZERO  # so is 1.96, which is not to be written as 2
-                ratio = min(ratios[i], 1.9) if is_near else ratios[i]
-                errors = map(two_digits, (self.errors[i], ratio))
-                known = ("", "") if notes[i].startswith(FIXED) else errors
-                yield name, f"{self.values[i]:.4g}", *known, notes[i]
+                is_fixed = notes[i] == FIXED
+                error = "" if is_fixed else two_digits(self.errors[i])
+                share = "0%" if is_fixed else f"{self.learned[i]:.0%}"
+                yield name, f"{self.values[i]:.4g}", error, share, notes[i]
             if len(rows) > len(listed):
                 yield (f"  ... {len(rows) - len(listed)} more: see to_frame()",)
 
@@ -262,8 +229,11 @@ class Release:
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
     >>> print(released.guarantee)
-    epsilon=1 differential privacy, replace-one, n=100, sensitivity 0.01 asserted by the caller,
-    this release alone: others of the same data add up, see skdp.accounting
+    Differential privacy: epsilon=1
+      Replacing one of 100 records changes the probability of any result by a factor
+      of at most 2.72.
+      It rests on: sensitivity 0.01 asserted by the caller.
+      Other releases of the same data add up: see the budget.
     """
 
     value: Any
@@ -283,7 +253,7 @@ class Release:
     def __repr__(self) -> str:
         is_estimator = isinstance(self.value, BaseEstimator)
         value = type(self.value).__name__ if is_estimator else repr(self.value)
-        return f"Release of {value}: {self.guarantee}"
+        return f"Release of {value}: {self.guarantee.short}"
 
     def _repr_html_(self) -> str:
         is_estimator = isinstance(self.value, BaseEstimator)
@@ -310,7 +280,6 @@ class Release:
             )
         values = flat_numbers(self.numbers)
         errors, learned = np.full(len(values), np.nan), np.ones(len(values))
-        remarks = [remark_on_sign(self.numbers, self.labels)]
         if self.standard_errors is not None:
             errors = flat_numbers(self.standard_errors)
         if self.standard_errors is not None and self.prior_errors is not None:
@@ -318,11 +287,7 @@ class Release:
             left = np.divide(errors, prior, out=np.ones_like(errors), where=prior > 0)
             learned = np.clip(1 - left**2, 0, 1)
             errors = np.where(self._are_fixed, np.nan, errors)
-        if self.prior_errors is not None:
-            mechanism = None if self.simulator is None else self.simulator.mechanism
-            remarks.append(LIKE_THE_ORACLE)
-            remarks += [MORE_SHIFT] * (getattr(mechanism, "shift", 0) < 1)
-            remarks += [ERR_TOGETHER] * (len(values) > 1)
+        remarks = [OF_NOISE if self.prior_errors is None else OF_CODE]
         if isinstance(self.value, ReleasedDensity):
             remarks.append(remark_on_density(self.value))
         gaps = said_of_gaps(self.sensitivity)
@@ -331,7 +296,15 @@ class Release:
             "\n".join(filter(None, (str(self.guarantee), self.warning))),
             *(flat_names(self.numbers, self.labels), values, errors, learned, self.repaired),
             " ".join(filter(None, remarks)),
+            self._title(),
         )
+
+    def _title(self) -> str:
+        """Name the model, and the class that a positive coefficient speaks for."""
+        if not isinstance(self.value, BaseEstimator) or self.numbers is None:
+            return ""
+        last = self.value.steps[-1][1] if hasattr(self.value, "steps") else self.value
+        return f"{type(last).__name__}{positive_class(self.numbers, self.labels)}"
 
     def predict_interval(
         self,
@@ -546,7 +519,7 @@ class Release:
             *(folder, replace(self, simulator=simulator), self.value),
             *(self.guarantee, self.budget, self.plan),
             table=None if summary is None else summary.table(MOST_ROWS_OF_CARD),
-            legend="" if summary is None else summary.legend,
+            legend="",
             warning=self.warning,
             can_simulate=simulator is not None and simulator.is_ready,
         )
@@ -571,8 +544,7 @@ class Release:
             law = mechanism.noise_law if whole else None
         audits = audit if isinstance(audit, list | tuple) else [audit] * (audit is not None)
         checks = tuple(str(each).partition("\n")[0] for each in audits)
-        is_estimator = isinstance(self.value, BaseEstimator)
-        title = type(self.value).__name__ if is_estimator else "the value of a function"
+        title = self.plan.partition("\n")[0].removeprefix("Plan: ")
         return make_report(title, self.guarantee, law, self.budget, checks)
 
 
@@ -625,8 +597,8 @@ def interval(outputs: NDArray, level: float) -> NDArray:
 def below_promise(released: Release, diagram: str) -> str:
     """Show a promise, alone and with earlier releases, above something in HTML."""
     said = html.escape(together(released.guarantee, released.budget))
-    promise = f"<strong>{html.escape(str(released.guarantee))}</strong><br>{said}"
-    return f"<div><p>{promise}</p>{diagram}</div>"
+    promise = f"<pre>{html.escape(str(released.guarantee))}</pre><p>{said}</p>"
+    return f"<div>{promise}{diagram}</div>"
 
 
 def describe_conflict(distance: float, name: str, gamma: float) -> str:
@@ -673,15 +645,14 @@ def flat_names(
     return list(map(on_one_line, names))
 
 
-def remark_on_sign(numbers: NDArray[np.float64] | Values, labels: AxisLabels | None) -> str:
+def positive_class(numbers: NDArray[np.float64] | Values, labels: AxisLabels | None) -> str:
     """Say which of two classes a positive coefficient speaks for."""
     for attribute, name, part in _arrays(numbers):
         classes, _ = (labels or {}).get(attribute, (None, None))
         is_once = name.endswith("coef_") and np.shape(part)[:-1] in ((), (1,))
         is_of_part = "[" in name  # a member of an ensemble has made-up labels
         if is_once and not is_of_part and classes is not None and len(classes) == 2:
-            low, high = map(on_one_line, classes)
-            return f"In {name}, above 0 speaks for class {high}, below 0 for {low}."
+            return f" (positive: class {on_one_line(classes[1])})"
     return ""
 
 

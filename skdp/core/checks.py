@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterable, Sized
 from contextlib import suppress
@@ -168,3 +169,9 @@ def check_ranges(name: str, ranges: object, owner: str) -> NDArray[np.float64]:
             f"high, a pair for each column. Got {got}."
         )
     return pairs
+
+
+def wrapped(said: str, first: str = "") -> str:
+    """Wrap a text at 80 columns, each line as far indented as the text of the first."""
+    after = " " * len(first)
+    return textwrap.fill(said, 80, initial_indent=first, subsequent_indent=after)

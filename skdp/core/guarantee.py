@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 
-from skdp.core.checks import check_count, check_rules, is_real, shown
+from skdp.core.checks import check_count, check_rules, is_real, shown, wrapped
 
 # A promise beyond these numbers is weak, so it comes with a warning.
 MOST_EPSILON = 20
@@ -89,9 +90,15 @@ class PrivacyGuarantee:
     --------
     >>> from skdp import PrivacyGuarantee
     >>> print(PrivacyGuarantee(epsilon=1.0, gamma=0.05, n_samples=199, oracle="PublicDataOracle"))
-    (epsilon=1, gamma=0.05)-random differential privacy, replace-one, n=199, oracle=PublicDataOracle
+    Random differential privacy: epsilon=1, gamma=0.05
+      Replacing one of 199 records changes the probability of any result by a factor
+      of at most 2.72, with probability 0.95 over pairs of datasets from
+      PublicDataOracle. Records unlike these may not be covered.
     >>> print(PrivacyGuarantee(epsilon=0.5, n_samples=100))
-    epsilon=0.5 differential privacy, replace-one, n=100, sensitivity asserted by the caller
+    Differential privacy: epsilon=0.5
+      Replacing one of 100 records changes the probability of any result by a factor
+      of at most 1.65.
+      It rests on: sensitivity asserted by the caller.
     """
 
     epsilon: float
@@ -130,42 +137,46 @@ class PrivacyGuarantee:
         )
         object.__setattr__(self, "relation", NeighboringRelation(self.relation))
 
-    def __str__(self) -> str:
+    @property
+    def short(self) -> str:
+        """The kind of the promise and its numbers, in a few words."""
         if math.isinf(self.epsilon):
-            promise = "no privacy: epsilon is infinite and no noise was added"
-        elif self.gamma:
-            delta = f", delta={self.delta:g}" if self.delta else ""
-            promise = (
-                f"(epsilon={self.epsilon:g}{delta}, gamma={self.gamma:g})"
-                "-random differential privacy"
-            )
-        elif self.delta:
-            promise = f"(epsilon={self.epsilon:g}, delta={self.delta:g})-differential privacy"
+            return "no privacy: no noise was added"
+        kind = "random differential privacy" if self.gamma else "differential privacy"
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "gamma": self.gamma}
+        said = (f"{name}={number:g}" for name, number in numbers.items() if number)
+        return ", ".join([kind, *said])
+
+    def __str__(self) -> str:
+        kind, _, numbers = self.short.partition(", ")
+        said = [f"{kind[0].upper()}{kind[1:]}{numbers and ': '}{numbers}"]
+        if not math.isinf(self.epsilon):
+            said += (wrapped(each, "  ") for each in self._sentences())
+        return "\n".join(said)
+
+    def _sentences(self) -> Iterator[str]:
+        """Say what the promise means, and what it rests on."""
+        records = "one record" if self.n_samples is None else f"one of {self.n_samples} records"
+        fails = f", but for a probability of {self.delta:g}" if self.delta else ""
+        promise = (
+            f"Replacing {records} changes the probability of any result by a factor of at most "
+            f"{math.exp(min(self.epsilon, 700)):.3g}{fails}"
+        )
+        if self.gamma:
+            sure = self.confidence
+            source = "the oracle" if self.oracle is None else self.oracle
+            promise += f", with probability {1 - self.gamma:g} over pairs of datasets from {source}"
+            promise += f", said with confidence {sure:g}" if sure is not None else ""
+            yield f"{promise}. Records unlike these may not be covered."
         else:
-            promise = f"epsilon={self.epsilon:g} differential privacy"
-        parts = [promise]
-        if self.confidence is not None:
-            parts.append(f"with confidence {self.confidence:g} over the sampled sensitivities")
-        parts.append(self.relation.value)
-        if self.n_samples is not None:
-            parts.append(f"n={self.n_samples}")
-        if self.oracle is not None:
-            parts.append(f"oracle={self.oracle}")
-        if self.assumed is not None:
-            parts.append(self.assumed)
-        elif not self.gamma:
-            parts.append(f"sensitivity {ASSERTED}")
-        if self.code is not None:
-            parts.append(f"noise in {self.code}")
+            yield f"{promise}."
+        assumed = self.assumed or (None if self.gamma else f"sensitivity {ASSERTED}")
+        if assumed is not None:
+            yield f"It rests on: {assumed}."
         if self.seeded:
-            parts.append(
-                "noise from a seeded generator: whoever knows the seed can undo it, and once a "
-                "second release uses the seed the promise holds for no one"
-            )
+            yield "The noise has a seed: whoever knows the seed can remove the noise."
         if self.alone:
-            others = "others of the same data add up, see skdp.accounting"
-            parts.append(f"this release alone: {others}")
-        return ", ".join(parts)
+            yield "Other releases of the same data add up: see the budget."
 
     def to_dict(self) -> dict:
         """Return the guarantee as plain values, ready for JSON.
