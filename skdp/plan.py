@@ -190,12 +190,12 @@ class ReleasePlan:
         object.__setattr__(self, "settled", (self.target, self.sensitivity, content))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Forget the content of a target that another process cannot recognize."""
+        """Leave out simulated datasets, and content that another process cannot recognize."""
         state: Any = super().__getstate__()
         key = key_of(self.target)
         if obstacle_of(key):
             state = state | {"settled": (self.target, self.sensitivity, key)}
-        return state
+        return {name: value for name, value in state.items() if name != "_simulation"}
 
     @usual_errors
     def execute(
@@ -375,9 +375,7 @@ class ReleasePlan:
     def expected_score(self) -> ExpectedScore | None:
         """The score of such a release on public datasets."""
         simulation = self._simulation
-        if simulation is None:
-            return None
-        return simulation.scores(self.mechanism, self.scoring)
+        return None if simulation is None else simulation.scores(self.mechanism, self.scoring)
 
     @cached_property
     def public_estimator(self) -> Estimator | None:
@@ -391,13 +389,39 @@ class ReleasePlan:
     @cached_property
     def _simulation(self) -> Simulation | None:
         """Public datasets to release, about a twentieth of the evaluations of the plan."""
+        few = getattr(self.target, "n_simulated", min(20, max(5, self.n_evaluations // 20)))
+        return self.simulation(few, getattr(self.sensitivity, "seed", 0))
+
+    def simulation(
+        self, n_datasets: int, seed: int, test_oracle: Oracle | None = None
+    ) -> Simulation | None:
+        """Return public datasets to release and to score, or None where nothing can be scored.
+
+        Parameters
+        ----------
+        n_datasets : int
+            Number of datasets.
+        seed : int
+            Seed of the datasets and of the noise.
+        test_oracle : Oracle or None, default=None
+            Source of the records to score on. None takes further records of the same draw.
+
+        Returns
+        -------
+        Simulation or None
+            Its method `scores` releases and scores.
+        """
         oracle = self.oracle or self.made_up
         if oracle is None or self.mechanism.chooses or not replaces(self.target, "restore"):
             return None
-        few = getattr(self.target, "n_simulated", min(20, max(5, self.n_evaluations // 20)))
-        records = "the oracle's data" if self.oracle is not None else "made-up records"
         return Simulation(
-            self.target, self.sensitivity, self.n_samples, oracle, self.schema, few, records
+            *(self.target, self.sensitivity, self.n_samples, oracle, self.schema),
+            *(
+                n_datasets,
+                seed,
+                "the oracle's data" if self.oracle is not None else "made-up records",
+            ),
+            test_oracle,
         )
 
     @cached_property

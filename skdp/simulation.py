@@ -139,7 +139,9 @@ class Simulation:
     oracle: Oracle
     schema: Schema
     n_datasets: int
+    seed: int
     records: str = "the oracle's data"
+    test_oracle: Oracle | None = None
 
     @cached_property
     def datasets(self) -> list[tuple[Matrix, Dataset]]:
@@ -153,14 +155,17 @@ class Simulation:
                     found.append((value, test))
         return found
 
-    @property
-    def _seed(self) -> int:
-        return getattr(self.sensitivity, "seed", 0)
-
     def _drawn(self) -> Iterator[tuple[Dataset, Dataset]]:
         n_scored = min(self.n_samples, MOST_SCORED)
         for i in range(self.n_datasets):
-            rng, _ = streams(self._seed, score_key(i))
+            rng, _ = streams(self.seed, score_key(i))
+            if self.test_oracle is not None:
+                train, test = (
+                    draw(oracle, n, rng, schema=self.schema)
+                    for oracle, n in ((self.oracle, self.n_samples), (self.test_oracle, n_scored))
+                )
+                yield train, test
+                continue
             drawn = draw(self.oracle, self.n_samples + n_scored, rng, schema=self.schema)
             order = rng.permutation(drawn.n_records)  # an oracle may sort its records
             yield drawn.take(order[: self.n_samples]), drawn.take(order[self.n_samples :])
@@ -175,7 +180,7 @@ class Simulation:
 
     def scores(self, mechanism: Mechanism, scoring: Scoring) -> ExpectedScore | None:
         """Release each value as a private one, restore and score; None if nothing has a score."""
-        rng, _ = streams(self._seed, score_key(self.n_datasets))
+        rng, _ = streams(self.seed, score_key(self.n_datasets))
         size, rows = self.sensitivity.value, list[tuple[float, float, float]]()
         for i, (value, test) in enumerate(self.datasets):
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import clone
 
-from skdp.core.checks import floats, shown, warn
-from skdp.core.types import Estimator
+from skdp.core.checks import check_count, floats, shown, warn
 from skdp.displays.drawing import Display
 from skdp.estimator import PrivateEstimator
 from skdp.plan import ReleasePlan
-from skdp.search.simulation import Simulation, sampler_of
-from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.search.public import as_test_oracle, sampler_of, simulated_score, simulation_seed
+from skdp.simulation import ExpectedScore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,10 +38,7 @@ class PrivacyUtilityDisplay(Display):
     exact : ndarray of float of shape (n_datasets,)
         Scores of what would be released without noise.
     public : ndarray of float of shape (n_datasets,) or None
-        Scores of the mean of public fits, which is what is released at an epsilon of 0; None
-        without a public code.
-    chance : ndarray of float of shape (n_datasets,) or None
-        Scores of a model that knows no feature; None where there is no such model.
+        Scores of the model of public records alone.
     scoring : str
         What is scored.
 
@@ -82,7 +77,6 @@ class PrivacyUtilityDisplay(Display):
     scores: NDArray[np.float64]
     exact: NDArray[np.float64]
     public: NDArray[np.float64] | None
-    chance: NDArray[np.float64] | None
     scoring: str
 
     @classmethod
@@ -154,31 +148,33 @@ class PrivacyUtilityDisplay(Display):
             )
         if isinstance(scoring, str):
             get_scorer(scoring)  # refuses a name that there is not, before anything is sampled
-        number: Any = plan.n_samples if planned else n_samples
-        simulation = Simulation(
-            SensitivitySampler(plan.oracle)
-            if planned
-            else sampler_of(plan, f"'plan' parameter of {owner}"),
-            number,
-            n_datasets=n_datasets,
-            test_oracle=test_oracle,
-            rng=np.random.default_rng(random_state),
-            owner=owner,
-            schema=plan.schema if planned else None,
-        )
-        with warnings.catch_warnings():
-            # at small levels, which the curve shows
-            warnings.filterwarnings("ignore", "This is nearly the oracle's model", UserWarning)
-            plans = [_at_level(plan, float(level), simulation) for level in levels]
-        exact = simulation.exact_models(plans[0])
-        blind = _without_features(exact[0])
+        check_count("n_datasets", n_datasets, owner)
+        if not planned:
+            sampler_of(plan, f"'plan' parameter of {owner}")
+        seed = simulation_seed(np.random.default_rng(random_state))
+        test = as_test_oracle(test_oracle, owner)
+        if planned:
+            simulation = plan.simulation(n_datasets, seed, test)
+
+            def found(epsilon: float) -> ExpectedScore | None:
+                mechanism = clone(plan.mechanism).set_params(epsilon=epsilon)
+                return None if simulation is None else simulation.scores(mechanism, scoring)
+        else:
+
+            def found(epsilon: float) -> ExpectedScore | None:
+                model = clone(plan).set_params(mechanism__epsilon=epsilon)
+                return simulated_score(model, n_samples, n_datasets, seed, scoring, test)
+
+        scores = [each for level in levels if (each := found(float(level))) is not None]
+        if len(scores) < len(levels):
+            raise ValueError(f"{owner} needs a released model that has a score. Got {shown(plan)}.")
+        public, n_scored = scores[0].public, min(len(each.private) for each in scores)
         return cls(
             epsilons=levels,
-            scores=np.array([simulation.private_scores(each, scoring) for each in plans]),
-            exact=simulation.scores(exact, scoring),
-            public=simulation.public_scores(plans[0], scoring),
-            chance=None if blind is None else simulation.scores(simulation.fits(blind), scoring),
-            scoring=_name_of(scoring, exact[0]),
+            scores=np.array([each.private[:n_scored] for each in scores]),
+            exact=scores[0].exact,
+            public=None if np.isnan(public).any() else public,
+            scoring=scores[0].scoring,
         )
 
     def suggest_epsilon(self, target_score: float) -> float:
@@ -240,7 +236,6 @@ class PrivacyUtilityDisplay(Display):
         return {
             "without noise": self.exact,
             "mean of public fits": self.public,
-            "without features": self.chance,
         }
 
     def _draw(self, ax: Axes | None, artist_kw: dict[str, Any]) -> None:
@@ -250,7 +245,7 @@ class PrivacyUtilityDisplay(Display):
         low, high = np.quantile(self.scores, [0.1, 0.9], axis=1)
         color, label = self.line_.get_color(), "middle four fifths"
         self.band_ = ax.fill_between(self.epsilons, low, high, color=color, alpha=0.2, label=label)
-        for (label, scores), style in zip(self._references.items(), ("--", "-.", ":"), strict=True):
+        for (label, scores), style in zip(self._references.items(), ("--", "-."), strict=True):
             if scores is not None:
                 ax.axhline(scores.mean(), color="k", ls=style, label=label)
         ax.set_xscale("log")
@@ -266,30 +261,3 @@ def _mean(scores: NDArray[np.float64]) -> str:
     if len(scores) == 1:
         return f"{scores[0]:.3g}"
     return f"{scores.mean():.3g} ± {scores.std(ddof=1) / np.sqrt(len(scores)):.2g}"
-
-
-def _at_level(
-    plan: ReleasePlan | PrivateEstimator, epsilon: float, simulation: Simulation
-) -> ReleasePlan:
-    """Make the plan of a level."""
-    if isinstance(plan, ReleasePlan):
-        mechanism = clone(plan.mechanism).set_params(epsilon=epsilon)
-        return replace(plan, mechanism=mechanism)
-    return simulation.plan(clone(plan).set_params(mechanism__epsilon=epsilon))
-
-
-def _without_features(estimator: Estimator) -> Estimator | None:
-    """Return an estimator that learns nothing from the features; None where there is none."""
-    from sklearn.dummy import DummyClassifier, DummyRegressor
-
-    if is_classifier(estimator):
-        return DummyClassifier()
-    return DummyRegressor() if is_regressor(estimator) else None
-
-
-def _name_of(scoring: Any, estimator: Estimator) -> str:
-    if isinstance(scoring, str):
-        return scoring.replace("_", " ")
-    if scoring is not None:
-        return "score"
-    return "accuracy" if is_classifier(estimator) else "R²" if is_regressor(estimator) else "score"

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from skdp.core.checks import check_count, shown
+from skdp.core.oracle import Oracle
 from skdp.core.room import usual_errors
+from skdp.core.types import Scoring
 from skdp.estimator import PrivateEstimator
 from skdp.search.candidates import check_scores, list_candidates
-from skdp.search.simulation import Simulation, sampler_of
+from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.random_task import RandomTaskOracle
+from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.simulation import ExpectedScore
 
 
 @usual_errors
@@ -98,18 +105,12 @@ def public_search(
             "The 'param_grid' parameter of public_search must not name the sensitivity, which "
             "decides the promise."
         )
-    simulation = Simulation(
-        sampler_of(estimator, "'estimator' parameter of public_search"),
-        n_samples,
-        n_datasets=n_datasets,
-        test_oracle=test_oracle,
-        rng=rng,
-        owner="public_search",
-    )
+    sampler_of(estimator, "'estimator' parameter of public_search")
+    check_count("n_datasets", n_datasets, "public_search")
+    seed, test = simulation_seed(rng), as_test_oracle(test_oracle, "public_search")
     models = [clone(estimator).set_params(**clone(each, safe=False)) for each in candidates]
-    scores = np.array(
-        [simulation.private_scores(simulation.plan(model), scoring) for model in models]
-    )
+    found = [simulated_score(each, n_samples, n_datasets, seed, scoring, test) for each in models]
+    scores = np.array([np.full(1, np.nan) if each is None else each.private for each in found])
     means = scores.mean(axis=1)
     check_scores(means, candidates, "public_search")
     results = {
@@ -118,3 +119,50 @@ def public_search(
         "std_test_score": scores.std(axis=1),
     }
     return models[int(np.argmax(means))], results
+
+
+def simulation_seed(rng: np.random.Generator) -> int:
+    """Draw a seed that no fit has: a choice by scores then does not bias its sensitivity."""
+    return int(rng.integers(2**62)) + 2**62
+
+
+def simulated_score(
+    model: PrivateEstimator,
+    n_samples: Any,
+    n_datasets: int,
+    seed: int,
+    scoring: Scoring,
+    test_oracle: Oracle | None,
+) -> ExpectedScore | None:
+    """Plan a release with a seed of its own, and score simulated ones."""
+    sampler = clone(model.sensitivity).set_params(random_state=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+        plan = clone(model).set_params(sensitivity=sampler).plan(n_samples)
+    simulation = plan.simulation(n_datasets, seed, test_oracle)
+    return None if simulation is None else simulation.scores(plan.mechanism, scoring)
+
+
+def as_test_oracle(test_oracle: object, owner: str) -> Oracle | None:
+    """Return an oracle of records to score on, which follow one rule in all draws."""
+    if isinstance(test_oracle, RandomTaskOracle):
+        raise ValueError(
+            f"The 'test_oracle' parameter of {owner} must draw all records by one rule. Got a "
+            "RandomTaskOracle, which makes a new one in each draw. Leave it out: then further "
+            "records of the same draw are scored."
+        )
+    return None if test_oracle is None else as_oracle(test_oracle)
+
+
+def sampler_of(estimator: object, parameter: str) -> SensitivitySampler:
+    """Return the sampler of a PrivateEstimator, or refuse what has none."""
+    sampler = getattr(estimator, "sensitivity", None)
+    wrapped = isinstance(estimator, PrivateEstimator)
+    if wrapped and isinstance(sampler, SensitivitySampler):
+        return sampler
+    got = f"sensitivity={shown(sampler)}" if wrapped else shown(estimator)
+    remedy = " Give it a sampler: the datasets come from its oracle." if wrapped else ""
+    raise TypeError(
+        f"The {parameter} must be a PrivateEstimator whose sensitivity is a SensitivitySampler. "
+        f"Got {got}.{remedy}"
+    )
