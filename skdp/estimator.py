@@ -363,4 +363,4 @@ class PrivateEstimator(PrivateModel):
         if example.y is None and sensitivity.draws_from is not None:
             drawn = sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
             example = Dataset(example.X, *drawn.parts[1:])
-        return prepare(self, check_fit(self, *example), scoring).plan()
+        return prepare(self, check_fit(self, *example), scoring, is_private=False).plan()

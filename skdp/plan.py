@@ -486,7 +486,9 @@ class ReleasePlan:
             )
         warn_of_lost_categories(own, self.schema)
         if self.classes is not None:
-            check_labels(dataset.y, self.classes)
+            is_sampled = isinstance(self.sensitivity, SensitivityEstimate)
+            needed = is_sampled and self.target.needs_labels[dataset.y.ndim - 1]
+            check_labels(dataset.y, self.classes, needed)
         dataset = self.schema.convert(dataset, "The private dataset")
         check_gaps(dataset.X, self.gaps)
         return dataset

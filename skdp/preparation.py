@@ -99,7 +99,9 @@ class Preparation:
     plan: Callable[[], ReleasePlan]
 
 
-def prepare(given: Parameters, example: Dataset, scoring: Scoring = None) -> Preparation:
+def prepare(
+    given: Parameters, example: Dataset, scoring: Scoring = None, is_private: bool = True
+) -> Preparation:
     """Settle what is public about a fit, from the form of the data, their labels and gaps."""
     n_samples, derived = example.n_records, is_derived(given)
     sensitivity: Any = given_sensitivity(given, n_samples)
@@ -125,6 +127,10 @@ def prepare(given: Parameters, example: Dataset, scoring: Scoring = None) -> Pre
     else:
         weighted = example.sample_weight is not None
         target = make_target(given.estimator, given.release, public_fit, weighted)
+    if classes is not None:
+        is_sampled = is_private and not isinstance(sensitivity, KnownSensitivity)
+        needed = is_sampled and target.needs_labels[example.y.ndim - 1]
+        check_labels(example.y, classes, needed)
     warn_of_kernel(target, public_fit, n_samples)
     warn_of_unknown_categories(public_fit, schema.parts[0])
     has_no_records = oracle is None and isinstance(sensitivity, KnownSensitivity)
@@ -433,7 +439,7 @@ def known_sensitivity(
 def _make_public_fit(
     given: Parameters, sensitivity: Any, schema: Schema, dataset: Dataset
 ) -> tuple[Estimator, Dataset, list[NDArray] | None]:
-    """Make the public fit, its records and labels; refuse private labels that are not public."""
+    """Make the public fit, its records and labels."""
     estimator, oracle = without_side_effects(given.estimator), sensitivity.draws_from
     declared = public_classes(given, oracle) if is_classifier(estimator) else None
     if declared is None and oracle is None and is_classifier(estimator):
@@ -459,9 +465,7 @@ def _make_public_fit(
     public_fit = fit(estimator, public)
     if not is_classifier(public_fit):
         return public_fit, public, None
-    classes = classes_of_outputs(public_fit, len(_columns(public.y)))
-    check_labels(dataset.y, classes)
-    return public_fit, public, classes
+    return public_fit, public, classes_of_outputs(public_fit, len(_columns(public.y)))
 
 
 def _are_numbered(given: Parameters, y: Container, oracle: Oracle) -> bool:

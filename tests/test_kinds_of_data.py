@@ -42,6 +42,7 @@ from sklearn.utils import all_estimators, get_tags
 
 from skdp import (
     LaplaceMechanism,
+    MomentClassifier,
     PrivateEstimator,
     PublicDataOracle,
     SensitivitySampler,
@@ -341,6 +342,44 @@ def test_several_outputs(estimator, Y, Y_public, classes):
     ):
         with pytest.raises((ValueError, TypeError), match=word):
             private(estimator, X_public, Y_public, **options).fit(X, data)
+
+
+LACKING = np.column_stack([labels, np.zeros_like(labels)])
+LINE = LogisticRegression()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y", "y_public", "is_served"),
+    [
+        (LINE, labels, public_three, False),
+        (OneVsRestClassifier(LINE), labels, public_three, False),
+        (RIDGE_OUTPUTS, LACKING, PUBLIC_MULTI_LABEL, False),
+        (RidgeClassifier(), LACKING, PUBLIC_MULTI_LABEL, True),
+        (MomentClassifier(), labels, public_three, True),
+        (DecisionTreeClassifier(max_depth=2), labels, public_three, True),
+    ],
+)
+def test_a_lack_of_a_public_label_is_refused_unpaid_where_a_fit_needs_it(
+    estimator, y, y_public, is_served
+):
+    budget = PrivacyAccountant(":memory:", epsilon=9)
+    model = private(estimator, X_public, y_public, accountant=budget)
+    plan = model.plan(N, like=(X[:2], y[:2]))
+    known = {"sensitivity": plan.sensitivity, "prior": model.sensitivity.oracle}
+    again = clone(model).set_params(**known)
+    for fit in (model.fit, plan.execute, again.fit):
+        with nullcontext() if is_served else pytest.raises(ValueError, match="each of the public"):
+            fit(X, y)
+    assert budget.total().epsilon == 3 * is_served
+
+
+def test_a_private_member_sees_two_labels():
+    budget = PrivacyAccountant(":memory:", epsilon=9)
+    for y_public, word in ((public_three, "each of the public"), (public_labels, None)):
+        model = OneVsRestClassifier(private(LINE, X_public, y_public, accountant=budget))
+        with pytest.raises(ValueError, match=word) if word else nullcontext():
+            model.fit(X, three)
+        assert budget.total().epsilon == (0 if word else 3)
 
 
 def _without_gaps(X):

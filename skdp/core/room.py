@@ -136,10 +136,9 @@ def _replaced(error: BaseException, who: str, tried: bool) -> BaseException:
 def _failure(who: str, what: str, tried: bool) -> PrivateEvaluationError:
     """Make an error of public words."""
     advice = (
-        "It worked on public records: private ones may lack a class (inside OneVsRestClassifier "
-        "let the oracle yield two) or variation in a column, or have a missing number, which an "
-        "imputer fills, or a new category, which an encoder takes unless its handle_unknown is "
-        "'error'."
+        "It worked on public records: private ones may lack a class or variation in a "
+        "column, or have a missing number, which an imputer fills, or a new category, which an "
+        "encoder takes unless its handle_unknown is 'error'."
         if tried
         else "Try it on public records first."
     )

@@ -63,6 +63,8 @@ class Target(Keyed, ABC):
     allow_nan: bool = False
     fits_estimator: bool = False
     restores_choice: bool = False
+    # Whether no value exists where y lacks a public label: of a single output, of several.
+    needs_labels: tuple[bool, bool] = (False, False)
 
     # All that the values of a class of skdp depend on besides the dataset; None: every attribute.
     key_parts: Any = None

@@ -27,13 +27,16 @@ from skdp.estimators.members import (
     check_structure,
     drop_out_of_bag,
     fitted_parts,
+    is_composition,
     labels_in,
+    last_step,
     reach,
     split_name,
     with_canonical_steps,
     with_public_structure,
 )
 from skdp.estimators.metric import MAX_EVALUATED, linear_metric, output_metric
+from skdp.estimators.moments import MomentClassifier
 from skdp.estimators.packing import flat, is_float, take
 from skdp.estimators.parts import ReleasedPart, anchor_of
 
@@ -61,6 +64,8 @@ class ParameterTarget(Target):
         self._seeds = seed_names(self.estimator)
         parameters = self.estimator.get_params(deep=True).values()
         self._is_composite = any(hasattr(value, "fit") for value in parameters)
+        last = last_step(public_fit)
+        self.needs_labels = not isinstance(last, MomentClassifier), is_composition(last)
         self._is_plain = public_name(type(self.estimator)) != "" and all(
             isinstance(value, str | int | float | None) for value in parameters
         )

@@ -218,13 +218,18 @@ def _as_floats(values: Container, name: str) -> NDArray[np.float64]:
     return numbers
 
 
-def check_labels(y: NDArray, classes: list[NDArray]) -> None:
-    """Refuse private labels that are not among the public ones of their output; name none."""
-    columns = y.reshape(len(y), -1).T
-    if not all(np.isin(*each).all() for each in zip(columns, classes, strict=True)):
-        named = [shorten(labels.tolist()) for labels in classes]
+def check_labels(y: NDArray, classes: list[NDArray], needed: bool = False) -> None:
+    """Refuse private labels that are not public, and a lack of public ones that are `needed`."""
+    outputs = [*zip(y.reshape(len(y), -1).T, classes, strict=True)]
+    public = ", ".join(shorten(labels.tolist()) for labels in classes)
+    if not all(np.isin(column, labels).all() for column, labels in outputs):
         raise ValueError(
-            "y holds a label that is not public: the public ones are "
-            f"{', '.join(named)}. Declare all labels with the 'classes' "
-            "parameter of PrivateEstimator, and let the oracle yield each of them."
+            f"y holds a label that is not public: the public ones are {public}. Declare all labels "
+            "with the 'classes' parameter of PrivateEstimator, and let the oracle yield each of "
+            "them."
+        )
+    if needed and not all(np.isin(labels, column).all() for column, labels in outputs):
+        raise ValueError(
+            f"y must hold each of the public labels, which are {public}. Let the oracle yield, and "
+            "'classes' declare, only labels that y has; members of OneVsRestClassifier see 0 and 1."
         )

@@ -107,6 +107,7 @@ class FittedFunctionTarget(Target):
     """
 
     fits_estimator = True
+    needs_labels = True, True
     _noise: NoiseFollowed | None = None
 
     def __init__(
