@@ -79,7 +79,7 @@ class PublicSteps:
         X, left_out = _transform(self.steps, with_doubles(X), clips_fill=False)
         if left_out.all():
             return np.zeros((0, self.n_features))
-        return EVERYTHING.transform(X)[~(left_out | _have_gaps(X))]
+        return EVERYTHING.transform(X)[~(left_out | _hold(np.isnan, X))]
 
 
 class KnownTarget(Target):
@@ -284,43 +284,49 @@ def _transform(
 ) -> tuple[Container, NDArray[np.bool_]]:
     """Transform each record by itself, and tell which ones a step refuses: there others stand.
 
-    Unless `clips_fill`, a clip refuses those with gaps, and leaves them in their places.
+    A clip refuses no record, or unless `clips_fill` those with gaps. Any other step refuses
+    infinite numbers, gaps unless it takes them, and records for which it raises an error.
     """
-    places = np.arange(X.shape[0])
-    refused = np.zeros(len(places), dtype=bool)
+    refused = np.zeros(X.shape[0], dtype=bool)
+
+    def with_stand_ins() -> Container:
+        # the others keep their places, as by these they may be rounded
+        return take_records(X, np.where(refused, np.argmin(refused), np.arange(len(refused))))
+
     for step in steps:
-        if type(step) in CLIPS and not clips_fill:
-            refused |= _have_gaps(X)
+        is_clip = type(step) in CLIPS
+        if not is_clip:
+            refused |= _hold(np.isinf, X)
+        if not (clips_fill if is_clip else takes(step, "allow_nan")):
+            refused |= _hold(np.isnan, X)
         try:
-            X = step.transform(X)
+            X = step.transform(with_stand_ins())
         except Exception:
-            refused[[*_refused(step, X, places)]] = True
+            refused[[*_failing(step, X, np.flatnonzero(~refused))]] = True
             if refused.all():
                 break
-            # the others keep their places, as by these they may be rounded
-            X = step.transform(take_records(X, np.where(refused, np.argmin(refused), places)))
+            X = step.transform(with_stand_ins())
     return X, refused
 
 
-def _have_gaps(X: Container) -> NDArray[np.bool_]:
-    """Tell which records miss a number."""
-    rows = EVERYTHING._doubles(X)
-    if not sparse.issparse(rows):
-        return np.isnan(rows).any(axis=1)
-    of_row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    return np.bincount(of_row, np.isnan(rows.data), minlength=rows.shape[0]) > 0
+def _hold(flaw: np.ufunc, X: Container) -> NDArray[np.bool_]:
+    """Tell which records hold a number with a flaw."""
+    if not sparse.issparse(X):
+        return flaw(as_doubles(X)).any(axis=1)
+    of_row = np.repeat(np.arange(X.shape[0]), np.diff(X.tocsr().indptr))
+    return np.bincount(of_row, flaw(X.tocsr().data), minlength=X.shape[0]) > 0
 
 
-def _refused(step: Estimator, X: Container, places: NDArray[np.intp]) -> Iterator[int]:
-    """Find the records for which a step raises."""
+def _failing(step: Estimator, X: Container, places: NDArray[np.intp]) -> Iterator[int]:
+    """Find the records for which a step raises, by halves, as few do."""
     try:
         step.transform(take_records(X, places))
     except Exception:
-        if len(places) == 1:
-            yield places[0]
+        if len(places) <= 1:
+            yield from places
             return
         for half in np.array_split(places, 2):
-            yield from _refused(step, X, half)
+            yield from _failing(step, X, half)
 
 
 def _check_public(step: Estimator) -> None:
