@@ -88,6 +88,11 @@ def is_derived(given: Parameters) -> bool:
     return isinstance(given.sensitivity, str) and given.sensitivity == "known"
 
 
+def promises_plainly(given: Parameters) -> bool:
+    """Return whether the promise is for all records, not for those of an oracle."""
+    return is_derived(given) or isinstance(given.sensitivity, KnownSensitivity | Real)
+
+
 @dataclass(frozen=True)
 class Preparation:
     """The public parts of a fit; `plan` may take long, to sample the sensitivity."""
@@ -260,7 +265,7 @@ def check_fit(
 
 def data_check(given: Parameters) -> Callable[..., Dataset]:
     """Return the check of a dataset; where the promise is plain, it looks at the form alone."""
-    is_plain = is_derived(given) or isinstance(given.sensitivity, KnownSensitivity | Real)
+    is_plain = promises_plainly(given)
     classes = public_classes(given) if is_plain and is_classifier(given.estimator) else None
     return partial(
         check_data,
@@ -282,10 +287,10 @@ def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDAr
         oracle = as_oracle(given.prior)
     if oracle is not None and oracle.classes_ is not None:
         return [oracle.classes_]
-    if is_derived(given):
+    if is_derived(given) or (oracle is not None and promises_plainly(given)):
         raise ValueError(
-            "The 'classes' parameter of PrivateEstimator must declare the labels with "
-            "sensitivity='known': what is promised of all records may not depend on theirs. "
+            "The 'classes' parameter of PrivateEstimator must declare the labels with a "
+            "sensitivity that is known: what is promised of all records may not depend on theirs. "
             "Got None."
         )
     return None
