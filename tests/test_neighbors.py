@@ -126,14 +126,30 @@ def column_of(made):
     return made.iloc[:, -1] if isinstance(made, pd.DataFrame) else made[:, -1]
 
 
+def private(estimator, budget, **options):
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": "known"} | options
+    return PrivateEstimator(estimator, accountant=budget, random_state=0, **options)
+
+
 def fitted(estimator, **options):
-    return lambda X, y, budget: PrivateEstimator(
-        estimator,
-        mechanism=LaplaceMechanism(1.0),
-        accountant=budget,
-        random_state=0,
-        **{"sensitivity": "known"} | options,
-    ).fit(X, y)
+    return lambda X, y, budget: private(estimator, budget, **options).fit(X, y)
+
+
+def planned(estimator, **options):
+    def executed(X, y, budget):
+        plan = private(estimator, budget, **options).plan(N, like=(X[:2], y[:2]))
+        return plan.execute(X, y, random_state=0)
+
+    return executed
+
+
+def fitted_again(estimator, sensitivity):
+    def fitted(X, y, budget):
+        model = private(estimator, budget, sensitivity=sensitivity)
+        known = model.plan(N, like=(X[:2], y[:2])).sensitivity
+        return model.set_params(sensitivity=known, prior=sensitivity.oracle).fit(X, y)
+
+    return fitted
 
 
 def of_mean(X, y, budget):
@@ -154,6 +170,7 @@ PROMISES = {
     "moments of classes": fitted(scaled(ClipNorm(), MomentClassifier()), **LABELS),
     "regression": fitted(make_pipeline(ClipNorm(), MomentRegressor(y_range=(0, 1)))),
     "clipped response": fitted(make_pipeline(ClipNorm(), CLIPPED)),
+    "planned": planned(make_pipeline(ClipNorm(), GaussianNB()), **LABELS),
     "with a prior": fitted(
         make_pipeline(ClipBox(0, 1), StandardScaler()), prior=UniformOracle([(0, 1)] * 2)
     ),
@@ -161,7 +178,11 @@ PROMISES = {
 SAMPLER = SensitivitySampler(
     UniformOracle([(0, 1)] * 2, y_bounds=(0, 1)), gamma=0.3, n_pairs=3, random_state=0
 )
-SAMPLED = {"sampled": fitted(Ridge(), sensitivity=SAMPLER)}
+SAMPLED = {
+    "sampled": fitted(Ridge(), sensitivity=SAMPLER),
+    "sampled and planned": planned(Ridge(), sensitivity=SAMPLER),
+    "sampled before": fitted_again(Ridge(), SAMPLER),
+}
 
 
 def outcome(promise, X, y, folder):
@@ -197,8 +218,9 @@ def common_outcome(promise, name, part, tmp_path, values=NUMBERS):
 
 
 QUICK = [("mean in ranges", "X"), ("moments of classes", "X"), ("regression", "y")]
-SLOW = [(each, "X") for each in ("naive Bayes", "regression", "clipped response", "with a prior")]
-SLOW += [(each, "y") for each in ("naive Bayes", "moments of classes", "clipped response")]
+OTHERS = ("naive Bayes", "clipped response", "planned")
+SLOW = [(each, "X") for each in (*OTHERS, "regression", "with a prior")]
+SLOW += [(each, "y") for each in (*OTHERS, "moments of classes")]
 PARTS = [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)]
 
 
@@ -235,16 +257,17 @@ OF_NUMBERS = {
 }
 
 
+@pytest.mark.parametrize("promise", SAMPLED)
 @pytest.mark.parametrize("name", OF_NUMBERS)
 @pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, pl.from_numpy, sparse.csr_array])
-def test_no_number_tells_of_a_record_under_a_sampled_promise(name, container, tmp_path):
+def test_no_number_tells_of_a_record_under_a_sampled_promise(promise, name, container, tmp_path):
     dtype, entries = OF_NUMBERS[name]
     base, y = NUMBERS.astype(dtype), NUMBERS[:, 0].astype(float)
     tables = [base, *(base.copy() for _ in entries)]
     for table, entry in zip(tables[1:], entries, strict=True):
         table[-1, -1] = entry
     outcomes = [
-        outcome("sampled", container(table), y, tmp_path / str(i)) for i, table in enumerate(tables)
+        outcome(promise, container(table), y, tmp_path / str(i)) for i, table in enumerate(tables)
     ]
     assert not isinstance(outcomes[0][0], type)
     assert all(other == outcomes[0] for other in outcomes)
