@@ -88,11 +88,6 @@ def is_derived(given: Parameters) -> bool:
     return isinstance(given.sensitivity, str) and given.sensitivity == "known"
 
 
-def promises_plainly(given: Parameters) -> bool:
-    """Return whether the promise is for all records, not for those of an oracle."""
-    return is_derived(given) or isinstance(given.sensitivity, KnownSensitivity | Real)
-
-
 @dataclass(frozen=True)
 class Preparation:
     """The public parts of a fit; `plan` may take long, to sample the sensitivity."""
@@ -265,7 +260,7 @@ def check_fit(
 
 def data_check(given: Parameters) -> Callable[..., Dataset]:
     """Return the check of a dataset; where the promise is plain, it looks at the form alone."""
-    is_plain = promises_plainly(given)
+    is_plain = is_derived(given) or isinstance(given.sensitivity, KnownSensitivity | Real)
     classes = public_classes(given) if is_plain and is_classifier(given.estimator) else None
     return partial(
         check_data,
@@ -282,12 +277,12 @@ def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDAr
     if classes is not None:
         nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in classes)
         return [np.unique(labels) for labels in (classes if nested else [classes])]
-    oracle = oracle or getattr(given.sensitivity, "draws_from", None)
-    if oracle is None and given.prior is not None:
-        oracle = as_oracle(given.prior)
-    if oracle is not None and oracle.classes_ is not None:
-        return [oracle.classes_]
-    if is_derived(given) or (oracle is not None and promises_plainly(given)):
+    source = oracle or getattr(given.sensitivity, "draws_from", None)
+    if source is None and given.prior is not None:
+        source = as_oracle(given.prior)
+    if source is not None and source.classes_ is not None:
+        return [source.classes_]
+    if is_derived(given) or source is not oracle:  # a prior, which says nothing of all records
         raise ValueError(
             "The 'classes' parameter of PrivateEstimator must declare the labels with a "
             "sensitivity that is known: what is promised of all records may not depend on theirs. "

@@ -180,11 +180,10 @@ def _labels_of_series(y: Container) -> NDArray:
         return y.to_numpy()
     if is_float(y.dtype):
         return _doubles(y)
-    is_polars = belongs_to(y, "polars")
-    if y.is_null().any() if is_polars else y.isna().any():
+    if _has_gap(y):
         raise ValueError(MISSING_LABELS)
     kind = np.bool_ if "bool" in str(y.dtype).lower() else np.int64
-    return y.to_numpy().astype(kind) if is_polars else y.to_numpy(dtype=kind)
+    return y.to_numpy().astype(kind) if belongs_to(y, "polars") else y.to_numpy(dtype=kind)
 
 
 def _as_words(y: NDArray) -> NDArray:
@@ -284,11 +283,6 @@ def gaps_in(X: Container) -> set[int]:
 
 
 def _has_gap(column: Container) -> bool:
-    if belongs_to(column, "polars"):
-        is_nan = column.is_nan().any() if is_float(column.dtype) else False
-        return bool(is_nan or column.is_null().any())
-    if belongs_to(column, "pandas"):
-        return bool(column.isna().any())
-    if column.dtype.kind == "O":
-        return any(map(is_gap, column))
-    return column.dtype.kind == "f" and bool(np.isnan(column).any())
+    if holds_numbers(column.dtype):
+        return bool(np.isnan(_doubles(column)).any())
+    return any(map(is_gap, as_objects(column)))

@@ -158,44 +158,8 @@ class ClipBox(Clip):
         """
         return X
 
-    def ranges(self, n_features: int) -> NDArray[np.float64]:
-        """Return the two ends of the range of each column.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns.
-
-        Returns
-        -------
-        ndarray of shape (2, n_features)
-            Lowest and highest values.
-
-        Raises
-        ------
-        ValueError
-            If they are no finite numbers, of another number of columns, or the lowest above the
-            highest.
-        """
-        try:
-            ends = np.array(
-                [
-                    np.broadcast_to(np.asarray(end, dtype=np.float64), n_features)
-                    for end in (self.low, self.high)
-                ]
-            )
-        except (TypeError, ValueError):
-            ends = np.full((2, n_features), np.nan)
-        if not np.isfinite(ends).all() or (ends[0] > ends[1]).any():
-            raise ValueError(
-                "The 'low' and 'high' parameters of ClipBox must be finite numbers, one for all or "
-                f"one for each of the {n_features} columns, with low at most high. Got "
-                f"low={shown(self.low)}, high={shown(self.high)}."
-            )
-        return ends
-
     def _check(self, rows: Container) -> None:
-        low, high = self.ranges(rows.shape[1])
+        low, high = ranges_of(self, rows.shape[1])
         if sparse.issparse(rows) and ((low > 0) | (high < 0)).any():
             raise ValueError(
                 "The 'low' and 'high' parameters of ClipBox must have 0 between them where X is "
@@ -204,11 +168,31 @@ class ClipBox(Clip):
             )
 
     def _clip(self, rows: Container) -> Container:
-        low, high = self.ranges(rows.shape[1])
+        low, high = ranges_of(self, rows.shape[1])
         if not sparse.issparse(rows):
             return np.clip(rows, low, high)
         rows.data = np.clip(rows.data, low[rows.indices], high[rows.indices])
         return rows
+
+
+def ranges_of(clip: ClipBox, n_features: int) -> NDArray[np.float64]:
+    """Return the lowest and the highest values of the columns, two rows; refuse others."""
+    try:
+        ends = np.array(
+            [
+                np.broadcast_to(np.asarray(end, dtype=np.float64), n_features)
+                for end in (clip.low, clip.high)
+            ]
+        )
+    except (TypeError, ValueError):
+        ends = np.full((2, n_features), np.nan)
+    if not np.isfinite(ends).all() or (ends[0] > ends[1]).any():
+        raise ValueError(
+            "The 'low' and 'high' parameters of ClipBox must be finite numbers, one for all or "
+            f"one for each of the {n_features} columns, with low at most high. Got "
+            f"low={shown(clip.low)}, high={shown(clip.high)}."
+        )
+    return ends
 
 
 class ClipNorm(Clip):

@@ -27,7 +27,7 @@ from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
 from skdp.estimators.catalog.compositions import FROZEN, is_pipeline, transforms_target
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.clip import ClipBox, ClipNorm
+from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.configuration import describe
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import takes
@@ -221,7 +221,7 @@ def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | Non
             "with sensitivity='known', so that the response has a public range. "
             f"Got {shown(last.transformer)}."
         )
-    low, high = last.transformer.ranges(1)[:, 0].tolist()
+    low, high = ranges_of(last.transformer, 1)[:, 0].tolist()
     if not 0 < (high - low) / 2 < np.inf:
         raise ValueError(
             f"The range of the response must have a width that is a number. Got [{low}, {high}]."

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skdp.core.geometry import ROUND_UP
 from skdp.core.types import Container, Estimator, Matrix
-from skdp.estimators.clip import ClipBox, ClipNorm
+from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.moments import mean_product, with_constant
 
 LEAST, MOST = 1e-70, 1e70
@@ -50,7 +50,7 @@ class Front:
             radius = float(step.radius)
             low, high = np.clip(self.low, -radius, 0.0), np.clip(self.high, 0.0, radius)
             return Front(low, high, min(self.radius, radius))
-        low, high = step.ranges(len(self.low))
+        low, high = ranges_of(step, len(self.low))
         farthest = ROUND_UP * math.hypot(*np.maximum(np.abs(low), np.abs(high)).tolist())
         shortens = bool((low <= 0).all() and (high >= 0).all())
         radius = min(self.radius, farthest) if shortens else farthest

@@ -128,15 +128,13 @@ def _check_features(X: Container, tags: Tags, is_plain: bool) -> Container:
     takes_words = takes.categorical or takes.string
     if is_plain:
         return with_doubles(X, are_objects=not takes_words)
+    if not (takes_words or is_table(X) or holds_numbers(X.dtype)):
+        X = _as_floats(X, "X")
     for _, numbers in numeric_parts(X):
         _check_finite(numbers, tags)
-    if not takes_words:
-        if not is_table(X) and not holds_numbers(X.dtype):
-            X = _as_floats(X, "X")
-            _check_finite(X, tags)
-        for column in columns_of(X) if is_table(X) else []:
-            if column.dtype == object:
-                _check_finite(_as_floats(column, "X"), tags)
+    for column in columns_of(X) if is_table(X) and not takes_words else []:
+        if column.dtype == object:
+            _check_finite(_as_floats(column, "X"), tags)
     return X
 
 
