@@ -519,7 +519,7 @@ class Release:
             *(folder, replace(self, simulator=simulator), self.value),
             *(self.guarantee, self.budget, self.plan),
             table=None if summary is None else summary.table(MOST_ROWS_OF_CARD),
-            legend="",
+            attacker=self.report().lines,
             warning=self.warning,
             can_simulate=simulator is not None and simulator.is_ready,
         )

@@ -199,33 +199,32 @@ def model_card(
     files: list[str],
     *,
     table: str | None,
-    legend: str,
+    attacker: tuple[str, ...],
     warning: str,
     can_simulate: bool,
 ) -> str:
-    """Write the card in Markdown."""
-    lines = [line for line in plan.splitlines() if not line.startswith("  promise: ")]
-    what, kind, good = lines[0].removeprefix("ReleasePlan of "), "value", "exact the value is"
+    """Write the card in Markdown; `attacker` says in sentences what an attacker gains."""
+    what, kind, good = plan.partition("\n")[0].removeprefix("Plan: "), "value", "exact the value is"
     if isinstance(value, BaseEstimator):
         what, kind, good = type(value).__name__, "model", "well the model does"
+    chosen = (line for line in plan.splitlines() if line.startswith("Chosen: "))
     has_numbers = table is not None or kind == "value"
-    numbers = ["## What was released", _code(table or shown(value)), legend] if has_numbers else []
+    numbers = ["## What was released", _code(table or shown(value))] if has_numbers else []
     seen = "released.summary()  # its numbers beside their standard errors\n" if table else ""
     used = ", ".join(f"{name} {number}" for name, number in _versions().items())
     parts = [
         f"# {what}, released privately",
         "## What is promised",
-        f"{promise}.",
+        _code(str(promise)),
         together(promise, budget),
-        _in_words(promise),
+        "\n".join(f"- {said}" for said in attacker),
         f"It says nothing about how {good}, nor about people who are like those of the records.",
         *numbers,
+        *chosen,
         f"**{warning}**" if warning else "",
-        "## How it came about",
-        _code("\n".join(lines)),
         "## How to load it",
         '```python\nimport skdp\n\nreleased = skdp.load("this folder")\n'
-        f"released.value  # the {kind}\n{seen}```",
+        f"released.value  # the {kind}\n{seen}released.report()  # what an attacker gains\n```",
         *_advice(value, table is not None, can_simulate),
         f"`{OBJECT}` is a pickle, written by joblib: loading it executes what is in it, so "
         f"load only what you trust. Written with {used}.",
@@ -255,30 +254,6 @@ def _advice(value: object, has_numbers: bool, can_simulate: bool) -> list[str]:
     if hasattr(value, "fit") and not isinstance(value, ReleasedFunction):
         lines.append("`released.value.fit` would fit anew, without any noise: do not call it.")
     return lines
-
-
-def _in_words(promise: PrivacyGuarantee) -> str:
-    """State the promise without its terms."""
-    if math.isinf(promise.epsilon):
-        return "What is released is exact: nothing is hidden."
-    words = (
-        "The promise is about the records that it was fitted to: what is released would be at most "
-        f"exp({promise.epsilon:g}) times as likely if one of them had been another"
-        f"{f', but for noise of probability {promise.delta:g}' if promise.delta else ''}."
-    )
-    if promise.gamma:
-        sure = promise.confidence
-        words += (
-            " It is for pairs of datasets that the oracle might draw, and fails for one with a "
-            f"probability of at most {promise.gamma:g}"
-            f"{'' if sure is None else f', which is said with confidence {sure:g}'}."
-        )
-    if promise.code:
-        words += (
-            " Directions are the combinations of numbers that got noise; public fits supply the "
-            "rest, which does not affect the guarantee."
-        )
-    return words
 
 
 def _code(text: str) -> str:
