@@ -95,7 +95,7 @@ with TemporaryDirectory() as directory:
             for j in range(n_releases):
                 scores[name][i, j] = model.fit(train, grower_train).score(test, grower_test)
         print(f"\n{name}: exact {exact[name]:.3f}")
-        print(f"  {model.guarantee_}")
+        print(f"  {model.guarantee_.short}")
         for epsilon, releases in zip(epsilons, scores[name], strict=True):
             print(f"  epsilon {epsilon:>3}: {releases.mean():.3f} +- {releases.std():.3f}")
 

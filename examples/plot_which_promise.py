@@ -87,13 +87,13 @@ for seed in range(3):
             )
             with warnings.catch_warnings():
                 # what little epsilon buys is to be seen here
-                warnings.filterwarnings("ignore", "This is nearly the oracle's model")
+                warnings.filterwarnings("ignore", "The release may be worth no more")
                 plan = wrapped.plan(len(private[0]), like=private)
             releases = [plan.execute(*private, random_state=number) for number in range(10)]
             found = np.mean([each.value.score(*test) for each in releases])
             scores.setdefault(name, {}).setdefault(epsilon, []).append(found)
         if seed == 0:
-            print(f"{name}: {plan.guarantee}\n")
+            print(f"{name}: {plan.guarantee.short}\n")
 
 # %%
 # Two hundred private records are few for a bound that holds for all records there can be.

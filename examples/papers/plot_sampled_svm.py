@@ -131,7 +131,7 @@ curves = {
 code = "sampled, exact, public code"
 errors = {name: [] for name in (*curves, code)}
 # what little epsilon buys is to be seen here
-warnings.filterwarnings("ignore", "This is nearly the oracle's model", UserWarning)
+warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
 for epsilon in EPSILONS:
     coded = plan(D, LaplaceMechanism(epsilon), gamma=GAMMA)
     here = curves | {code: (coded.mechanism, coded.sensitivity.value)}
