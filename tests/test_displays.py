@@ -30,7 +30,6 @@ from skdp.displays import (
     ReleaseDisplay,
     SensitivityDisplay,
 )
-from skdp.result import ReleaseSummary
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="needs the 'plot' extra")
 
@@ -78,69 +77,60 @@ def model():
     return model.fit(x, x[:, 0])
 
 
+def ticks(ax):
+    return [text.get_text() for text in ax.get_yticklabels()]
+
+
 def test_intervals_are_of_the_standard_errors(model):
     display = ReleaseDisplay.from_estimator(model, attribute="coef_").plot()
     assert display.names == ["coef_[0]", "coef_[1]", "coef_[2]"]
     assert np.array_equal(display.values, model.estimator_.coef_)
-    ((segments,),) = [display.intervals_[2]]
-    drawn = [segment[:, 0] for segment in segments.get_segments()]
+    drawn = [segment[:, 0] for segment in display.intervals_[2][0].get_segments()]
     expected = display.values[:, None] + 1.96 * display.errors[:, None] * [-1, 1]
     assert np.allclose(drawn, expected)
-    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["0", "1", "2"]
-    assert display.ax_.get_title(loc="left") == "coef_"
-    both = ReleaseDisplay.from_estimator(model).plot().ax_
-    assert [text.get_text() for text in both.get_yticklabels()][2:] == ["coef_[2]", "intercept_"]
-    assert ReleaseDisplay.from_estimator(model, max_numbers=2).names == ["coef_[0]", "coef_[1]"]
+    both = ReleaseDisplay.from_estimator(model)
+    assert list(map(ticks, both.plot().axes_)) == [["0", "1", "2"], ["intercept_"]]
+    assert both.ax_.get_title(loc="left") == "coef_"
+    assert ticks(both.plot(plt.figure().subplots()).ax_) == [*display.names, "intercept_"]
+    cut = ReleaseDisplay.from_estimator(model, max_numbers=2).plot()
+    assert cut.names == ["coef_[0]", "coef_[1]"]
+    assert "2 more are not drawn" in cut.ax_.get_xlabel()
     with pytest.raises(ValueError, match="'intercept_'"):
         ReleaseDisplay.from_estimator(model, attribute="coefs_")
 
 
-NAMES = ["a[0]", "a[1]", "b"]
-ERRORS, LEARNED = np.array([1.0, 2.0, 3.0]) / 9, np.array([0.5, 0.01, 0.9])
+def display_of(values, errors=(0.1, 0.2, 0.3), names=("a[0]", "a[1]", "a[2]")):
+    learned = np.resize([0.5, 0.01, 0.9], len(names))
+    return ReleaseDisplay(
+        names=list(names), values=np.array(values), errors=np.array(errors), learned=learned
+    )
 
 
-def display_of(values, errors=ERRORS, names=NAMES):
-    summary = ReleaseSummary("a promise", names, np.array(values), np.array(errors), LEARNED)
-    return ReleaseDisplay.from_summary(summary)
+@pytest.mark.parametrize(("error", "hollow", "cross"), [(0.2, [2.0], []), (np.nan, [], [2.0])])
+def test_numbers_of_the_oracle_are_hollow_or_fixed(error, hollow, cross):
+    ax = display_of([1.0, 2.0, 3.0], [0.1, error, 0.1]).plot().ax_
+    marks = ax.get_lines()[-4:-1]
+    assert [mark.get_xdata().tolist() for mark in marks] == [[1.0, 3.0], hollow, cross]
+    assert marks[1].get_markerfacecolor() == "w"
+    assert len(ax.get_legend().get_texts()) == 2 + len(cross)
+    assert ax.get_xscale() == "linear"
 
 
-def test_numbers_of_the_oracle_are_hollow():
-    display = display_of([1.0, 2.0, 3.0]).plot()
-    filled, hollow, cross = display.ax_.get_lines()[-4:-1]
-    assert filled.get_xdata().tolist() == [1.0, 3.0]
-    assert hollow.get_xdata().tolist() == [2.0]
-    assert hollow.get_markerfacecolor() == "w"
-    assert not cross.get_xdata().size
-    assert len(display.ax_.get_legend().get_texts()) == 2
-    assert display.ax_.get_xscale() == "linear"
-    told = display_of([1.0, 2.0, 3.0], [0.1, np.nan, 0.1]).plot().ax_
-    assert [line.get_xdata().tolist() for line in told.get_lines()[-3:-1]] == [[], [2.0]]
-    assert told.get_legend().get_texts()[-1].get_text() == "the same in all public fits"
-
-
-def test_numbers_in_other_units_have_panels_and_scales_of_their_own():
-    display = display_of([1e5, 2.0, 0.3])
-    assert display.plot(plt.figure().subplots()).ax_.get_xscale() == "symlog"
-    panels = display.plot().axes_
-    drawn = [[text.get_text() for text in ax.get_yticklabels()] for ax in panels]
-    assert drawn == [["0", "1"], ["b"]]
-    assert panels[0].get_legend() is not None
-    panels = display_of([2000.0, 5.0, 240.0], [9.0, 0.5, 8.0]).plot().axes_  # hidden beside 2000
+def test_numbers_that_hide_others_have_a_logarithmic_axis():
+    assert display_of([1e5, 2.0, 0.3]).plot().ax_.get_xscale() == "symlog"
+    names = ["a[0]", "a[1]", "b"]  # an error of .5 is hidden beside 2000
+    panels = display_of([2000.0, 5.0, 240.0], [9.0, 0.5, 8.0], names).plot().axes_
     assert [ax.get_xscale() for ax in panels] == ["symlog", "linear"]
-    display = display_of([-1e7, 1e7, 0.1], [9.0, 0.5, 8.0], ["a[0]", "a[1]", "a[2]"])
-    ticks = display.plot().ax_.get_xticks()
-    assert 0 in ticks
-    assert 5 <= len(ticks) <= 9  # labels of more touch
+    drawn = display_of([-1e7, 1e7, 0.1], [9.0, 0.5, 8.0]).plot().ax_.get_xticks()
+    assert 0 in drawn
+    assert 5 <= len(drawn) <= 9  # labels of more touch
 
 
 def test_long_names_leave_the_numbers_their_room():
     """However often it is drawn: the layout is made anew each time."""
     names = [f"columntransformer__pipeline-{i}__another_step__mean_[column]" for i in (1, 1, 2)]
-    names += ["coef_[" + "a long name " * 9 + "]", "intercept_"]
-    numbers = np.arange(1.0, 6.0)
-    display = ReleaseDisplay.from_summary(
-        ReleaseSummary("a promise", names, numbers, numbers / 9, np.ones(5)), max_numbers=4
-    ).plot()
+    names.append("coef_[" + "a long name " * 9 + "]")
+    display = display_of(np.arange(1.0, 5.0), np.ones(4), names).plot()
     for _ in range(3):
         display.figure_.canvas.draw()
         for ax, title in zip(display.axes_, (*names[1:3], "coef_"), strict=True):
@@ -150,8 +140,7 @@ def test_long_names_leave_the_numbers_their_room():
             assert drawn.get_text() == title.removesuffix("[column]")
             extent = drawn.get_window_extent()
             assert 0 <= extent.x0 < extent.x1 <= display.figure_.bbox.width
-    assert "1 more are not drawn" in display.axes_[-1].get_xlabel()
-    (label,) = (text.get_text() for text in display.axes_[-1].get_yticklabels())
+    (label,) = ticks(display.axes_[-1])
     assert label.startswith("a long name")
     assert len(label) <= 40
 
@@ -210,43 +199,33 @@ def test_the_curve_is_that_of_the_means(utility):
     assert {"without noise", "mean of public fits", "without features"} < labels
     assert 0.3 < utility.public.mean() < 0.7  # of random rules
     assert "accuracy" in display.ax_.get_ylabel()
-    assert f"epsilon 100: {utility.scores[-1].mean():.3g}" in str(utility)
-    assert f"mean of public fits: {utility.public.mean():.3g}" in str(utility)
-    assert f"without features: {utility.chance.mean():.3g}" in str(utility)
+    means = {"epsilon 100": utility.scores[-1], "mean of public fits": utility.public}
+    for name, scores in (means | {"without features": utility.chance}).items():
+        assert f"{name}: {scores.mean():.3g}" in str(utility)
 
 
 def test_the_smallest_level_that_suffices_is_suggested(utility):
     with pytest.warns(UserWarning, match="records like the oracle's"):
         assert utility.suggest_epsilon(0.75) == 100.0
-    with pytest.warns(
-        UserWarning, match=r"records like the oracle's.* without private data; .* one task"
-    ):
+    with pytest.warns(UserWarning, match="without private data; .* one task"):
         assert utility.suggest_epsilon(0.1) == 0.01
     with pytest.raises(ValueError, match=r"without noise 0\."):
         utility.suggest_epsilon(1.1)
 
 
-def _display(*levels, exact=(0.9, 0.9)):
-    """Return one whose levels 1, 2, ... have these scores."""
-    return PrivacyUtilityDisplay(
-        epsilons=np.arange(1.0, 1 + len(levels)),
-        scores=np.array(levels),
-        exact=np.array(exact),
-        public=None,
-        chance=None,
-        scoring="accuracy",
-    )
-
-
 @pytest.mark.parametrize(("second", "is_named"), [(0.8, True), (0.62, False)])
 def test_a_smaller_level_that_misses_the_target_by_chance_is_named(second, is_named):
-    display = _display([0.6, second], [0.8, 0.9])  # standard errors .1 or .01 of the first
+    """The first has a standard error of .1 or .01."""
+    scores = np.array([[0.6, second], [0.8, 0.9]])
+    options = {"epsilons": np.arange(1.0, 3.0), "public": None, "chance": None, "scoring": ""}
+    display = PrivacyUtilityDisplay(scores=scores, exact=scores[1], **options)
     with pytest.warns(UserWarning, match="records like the oracle's") as caught:
         assert display.suggest_epsilon(0.85) == 2.0
     told = str(caught[0].message)
     assert ("Epsilon 1 may do as well: it scores 0.7 ± 0.1" in told) == is_named
     assert ("epsilon 1: 0.7 ± 0.1\n" in str(display)) == is_named
-    assert "±" not in str(_display([0.6], exact=[0.9]))
+    alone = PrivacyUtilityDisplay(scores=scores[:, :1], exact=scores[1, :1], **options)
+    assert "±" not in str(alone)
     assert len(display.plot().ax_.get_lines()) == 2  # no model of chance, and no line for it
 
 
@@ -290,12 +269,15 @@ def wine(n_columns):
     return load_wine(as_frame=True).data[["alcohol", "ash", "hue"]].iloc[:, :n_columns]
 
 
-def density_of(n_columns, degree=3):
-    sides = [(11, 15), (1, 4), (0, 2)][:n_columns]
-    box = BernsteinTransformer(degree, order=1, feature_range=sides)
-    kde, mechanism = KernelDensity(bandwidth=0.5), LaplaceMechanism(10.0)
-    model = PrivateEstimator(kde, mechanism=mechanism, sensitivity=0.1, release=box, random_state=0)
-    return model.fit(wine(n_columns))
+def density_of(sides, degree=3, epsilon=10.0, bandwidth=0.5, sensitivity="known"):
+    """A released density of as many columns of wine as there are sides of the box."""
+    return PrivateEstimator(
+        KernelDensity(bandwidth=bandwidth),
+        mechanism=LaplaceMechanism(epsilon),
+        sensitivity=sensitivity,
+        release=BernsteinTransformer(degree, feature_range=sides),
+        random_state=0,
+    ).fit(wine(len(sides)))
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
@@ -306,6 +288,7 @@ def test_the_exact_density_is_in_the_intervals_as_often_as_said(epsilon):
     """
     income, box = np.random.default_rng(0).normal(0, 30_000, size=(2000, 1)), (0, 120_000)
     income, inside = np.abs(income), []
+    exact = KernelDensity(bandwidth=6_000).fit(income)
     for seed in range(6):
         kernel = KernelDensity(bandwidth=0.05 if seed % 2 else 6_000)
         scaler = FrozenEstimator(MinMaxScaler().fit(np.transpose([box])))
@@ -317,7 +300,6 @@ def test_the_exact_density_is_in_the_intervals_as_often_as_said(epsilon):
             random_state=seed,
         ).fit(income)
         display = PrivateDensityDisplay.from_estimator(model, level=0.9, random_state=seed)
-        exact = KernelDensity(bandwidth=6_000).fit(income)
         drawn, at = (
             np.exp(exact.score_samples(points[:, None]))
             for points in (display.grid[0], display.lattice)
@@ -330,57 +312,41 @@ def test_the_exact_density_is_in_the_intervals_as_often_as_said(epsilon):
 
 def test_a_picture_says_what_its_density_was_divided_by():
     """A third of the wines has more than 13.5 percent of alcohol."""
-    drawn = []
-    for box, degree in (([(11, 13.5)], 30), ([(11, 13.5), (1, 4)], 30), ([(10, 16)], 90)):
-        model = PrivateEstimator(
-            KernelDensity(bandwidth=0.1),
-            mechanism=LaplaceMechanism(1e4),
-            sensitivity="known",
-            release=BernsteinTransformer(degree=degree, feature_range=box),
-            random_state=0,
-        ).fit(wine(len(box)))
-        drawn.append(PrivateDensityDisplay.from_estimator(model).plot())
-    line, image, whole = drawn
-    assert [round(display.mass, 1) for display in drawn] == [0.7, 0.7, 1.0]
+    precise = {"epsilon": 1e4, "bandwidth": 0.1}
+    line, image, whole = (
+        PrivateDensityDisplay.from_estimator(density_of(sides, degree, **precise)).plot()
+        for sides, degree in (([(11, 13.5)], 30), ([(11, 13.5), (1, 4)], 30), ([(10, 16)], 90))
+    )
+    assert [round(display.mass, 1) for display in (line, image, whole)] == [0.7, 0.7, 1.0]
     assert line.ax_.get_legend_handles_labels()[1] == [f"released, divided by {line.mass:.3g}"]
     label = image.mesh_.colorbar.ax.get_ylabel().split("\n")  # lines, as one would be cut off
-    assert label[0] == "probability per"
-    assert label[2] == f"divided by {image.mass:.3g}"
+    assert label[::2] == ["probability per", f"divided by {image.mass:.3g}"]
     assert whole.ax_.get_legend() is None
     whole.ax_.plot([12, 13], [0, 10])  # what is drawn into it afterwards is not cut
     assert whole.ax_.get_ylim()[1] > 10
-
-
-def test_what_noise_adds_to_the_line_is_not_taken_from_the_bars():
-    """It makes of nothing a little everywhere, as what is below 0 becomes 0."""
-    box = BernsteinTransformer(degree=60, feature_range=(0, 30))
-    model = PrivateEstimator(
-        KernelDensity(bandwidth=0.5),
-        mechanism=LaplaceMechanism(0.3),
-        sensitivity="known",
-        release=box,
-        random_state=0,
-    ).fit(wine(1))
-    drawn = PrivateDensityDisplay.from_estimator(model, level=0.9, random_state=0).plot()
+    # noise adds to the line, as what is below 0 becomes 0, and not to the bars
+    noisy = density_of([(0, 30)], 60, epsilon=0.3)
+    drawn = PrivateDensityDisplay.from_estimator(noisy, level=0.9, random_state=0).plot()
     assert drawn.mass > 1.1
     assert drawn.line_.get_label() == f"released, divided by {drawn.mass:.3g}"
     assert not drawn.ax_.get_legend().get_title().get_text()
-    ends = model.value_interval(0.9, random_state=0)
+    ends = noisy.value_interval(0.9, random_state=0)
     np.testing.assert_allclose(drawn.intervals, np.maximum(ends, 0))
 
 
 def test_a_density_is_a_line_over_one_column_and_an_image_over_two():
-    one = PrivateDensityDisplay.from_estimator(density_of(1), n_points=101).plot()
+    sides = [(11, 15), (1, 4), (0, 2)]
+    single, double, triple = (density_of(sides[:n], sensitivity=0.1) for n in (1, 2, 3))
+    one = PrivateDensityDisplay.from_estimator(single, n_points=101).plot()
     x, y = one.line_.get_data()
-    columns = pd.DataFrame({"alcohol": x})
-    assert np.allclose(y, np.exp(density_of(1).score_samples(columns)))
+    assert np.allclose(y, np.exp(single.score_samples(pd.DataFrame({"alcohol": x}))))
     assert trapezoid(y, x) == pytest.approx(1, abs=1e-3)
     assert one.ax_.get_xlabel() == "alcohol"
-    two = PrivateDensityDisplay.from_estimator(density_of(2), n_points=41).plot()
+    two = PrivateDensityDisplay.from_estimator(double, n_points=41).plot()
     assert trapezoid(trapezoid(two.values, two.grid[1]), two.grid[0]) == pytest.approx(1, abs=0.01)
     assert np.array_equal(two.mesh_.get_array(), two.values.T)
     assert (two.ax_.get_xlabel(), two.ax_.get_ylabel()) == ("alcohol", "ash")
-    released = density_of(1).plan_.execute(wine(1), random_state=0)
+    released = single.plan_.execute(wine(1), random_state=0)
     barred = PrivateDensityDisplay.from_estimator(released, level=0.5, random_state=0).plot()
     assert "exact, with its kernel, 50%" in barred.ax_.get_legend_handles_labels()[1]
     at, ends = (part.reshape(-1, 3) for part in barred.bars_.get_data())
@@ -388,6 +354,6 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two():
     assert np.array_equal(ends[:, :2], barred.intervals)
     assert np.isnan(ends[:, 2]).all()
     with pytest.raises(ValueError, match="'level' parameter"):
-        PrivateDensityDisplay.from_estimator(density_of(2), level=0.5)
+        PrivateDensityDisplay.from_estimator(double, level=0.5)
     with pytest.raises(ValueError, match=r"one or two columns\. Got 3"):
-        PrivateDensityDisplay.from_estimator(density_of(3))
+        PrivateDensityDisplay.from_estimator(triple)

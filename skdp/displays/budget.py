@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,19 +10,20 @@ from numpy.typing import NDArray
 
 from skdp.accounting.spend import Spend, short_label
 from skdp.accounting.tally import Limits, Tally
-from skdp.displays.drawing import DrawsOnAxes
+from skdp.displays.drawing import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDEST = 36  # of a tick, in characters
+WIDEST = 36
+"""Longest label of a tick, in characters."""
+
 MOST_TICKS = 40
 
 
-class BudgetDisplay(DrawsOnAxes):
-    """What was left of a budget after each release.
-
-    Made by `from_accountant`; drawn by `plot`.
+@dataclass(kw_only=True, eq=False, repr=False)
+class BudgetDisplay(Display):
+    """Epsilon that was left of a budget after each release, as steps down to the limit.
 
     Parameters
     ----------
@@ -36,18 +38,8 @@ class BudgetDisplay(DrawsOnAxes):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes, after `plot`.
-    figure_ : matplotlib Figure
-        Their figure.
-    line_ : matplotlib Line2D
-        The epsilon that was left.
-    limit_ : matplotlib Line2D
-        Where nothing is left.
-
-    See Also
-    --------
-    skdp.accounting.PrivacyAccountant : Keeps the budget.
+    line_, limit_ : matplotlib Line2D
+        The epsilon that was left, and the line where nothing is left.
 
     Examples
     --------
@@ -61,18 +53,10 @@ class BudgetDisplay(DrawsOnAxes):
     array([3. , 1. , 0.5])
     """
 
-    def __init__(
-        self,
-        *,
-        left: NDArray[np.float64],
-        labels: list[str],
-        path: str,
-        title: str = "",
-    ):
-        self.left = left
-        self.labels = labels
-        self.path = path
-        self.title = title
+    left: NDArray[np.float64]
+    labels: list[str]
+    path: str
+    title: str = ""
 
     @classmethod
     def from_accountant(cls, accountant: Any) -> BudgetDisplay:
@@ -80,7 +64,7 @@ class BudgetDisplay(DrawsOnAxes):
 
         Parameters
         ----------
-        accountant : skdp.accounting.PrivacyAccountant
+        accountant : PrivacyAccountant
             The budget, which may have been opened to be read.
 
         Returns
@@ -108,25 +92,11 @@ class BudgetDisplay(DrawsOnAxes):
             title=str(accountant).splitlines()[-1],
         )
 
-    def plot(self, ax: Axes | None = None, **line_kw: Any) -> BudgetDisplay:
-        """Draw what was left after each row of the ledger, as steps down to the limit.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-        **line_kw : dict
-            Passed to the line.
-
-        Returns
-        -------
-        BudgetDisplay
-            This object.
-        """
+    def _draw(self, ax: Axes | None, artist_kw: dict[str, Any]) -> None:
         n_rows = len(self.labels)
         ax = self._axes(ax, figsize=(np.clip(0.5 * n_rows, 6.4, 16), 4.8))
         at = np.arange(n_rows + 1)
-        (self.line_,) = ax.step(at, self.left, **({"where": "post", "marker": "o"} | line_kw))
+        (self.line_,) = ax.step(at, self.left, **({"where": "post", "marker": "o"} | artist_kw))
         self.limit_ = ax.axhline(0, color="k", lw=1)
         ax.set_title(self.title, fontsize="medium", wrap=True)
         ax.set_ylabel("$\\epsilon$ left")
@@ -135,4 +105,3 @@ class BudgetDisplay(DrawsOnAxes):
         names = ["start", *(short_label(name, WIDEST) for name in names)]
         some = slice(None, None, -(-len(names) // MOST_TICKS))
         ax.set_xticks(at[some], names[some], rotation=30, ha="right", rotation_mode="anchor")
-        return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count, shown
-from skdp.displays.drawing import BLUE, VERMILION, DrawsOnAxes
+from skdp.displays.drawing import BLUE, VERMILION, Display
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
 from skdp.functions.released_density import ReleasedDensity
 from skdp.result import Release
@@ -18,15 +19,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class PrivateDensityDisplay(DrawsOnAxes):
-    """A released density of one or two columns, drawn over its box.
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateDensityDisplay(Display):
+    """A released density over its box: a line over one column, an image over two.
 
-    Made by `from_estimator` or `from_density`; drawn by `plot`, as a line or as an image.
+    Bars at the points of the lattice show what the noise leaves open of the exact density. Where
+    the line leaves many of them, it is too smooth.
 
     Parameters
     ----------
     grid : list of ndarray of float of shape (n_points,)
-        Where it is evaluated, column by column.
+        Where the density is evaluated, column by column.
     values : ndarray of float of shape (n_points,) or (n_points, n_points)
         The density on the grid, the first axis being that of the first column.
     names : list of str
@@ -34,26 +37,21 @@ class PrivateDensityDisplay(DrawsOnAxes):
     lattice : ndarray of float of shape (degree + 1,) or None, default=None
         Points of the only column at which the density was released; between them it is smoothed.
     intervals : ndarray of float of shape (degree + 1, 2) or None, default=None
-        Between what the exact density is there, that of these records with their kernels, divided
-        by a `mass` below 1 as the drawn one is: above 1 it is of the noise.
+        Ends of intervals that hold the exact density there: that of these records with their
+        kernels, divided by the `mass` if that is below 1.
     level : float in (0, 1) or None, default=None
-        How often it is there, point by point.
+        How often the exact density is in an interval, point by point.
     mass : float, default=1.0
-        What the values that were released were divided by, so that the density has an integral of
-        one. The legend says it.
+        What the released values were divided by, so that the density has an integral of one on the
+        box. A mass below 1 comes from kernels that reach beyond the box and from records with gaps;
+        one above 1 from the noise. The legend says the mass.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes, after `plot`.
-    figure_ : matplotlib Figure
-        Their figure.
-    line_ : matplotlib Line2D
-        The density of one column.
-    bars_ : matplotlib Line2D
-        Its intervals.
+    line_, bars_ : matplotlib Line2D
+        The density of one column, and its intervals.
     mesh_ : matplotlib QuadMesh
-        The density of two.
+        The density of two columns.
 
     See Also
     --------
@@ -71,24 +69,13 @@ class PrivateDensityDisplay(DrawsOnAxes):
     array([0.   , 1.125, 1.5  , 1.125, 0.   ])
     """
 
-    def __init__(
-        self,
-        *,
-        grid: list[NDArray[np.float64]],
-        values: NDArray[np.float64],
-        names: list[str],
-        lattice: NDArray[np.float64] | None = None,
-        intervals: NDArray[np.float64] | None = None,
-        level: float | None = None,
-        mass: float = 1.0,
-    ):
-        self.grid = grid
-        self.values = values
-        self.names = names
-        self.lattice = lattice
-        self.intervals = intervals
-        self.level = level
-        self.mass = mass
+    grid: list[NDArray[np.float64]]
+    values: NDArray[np.float64]
+    names: list[str]
+    lattice: NDArray[np.float64] | None = None
+    intervals: NDArray[np.float64] | None = None
+    level: float | None = None
+    mass: float = 1.0
 
     @classmethod
     def from_estimator(
@@ -108,11 +95,10 @@ class PrivateDensityDisplay(DrawsOnAxes):
             Fitted, with a BernsteinTransformer as its `release`; or what was released, such as
             :func:`load` returns.
         n_points : int of at least 2, default=200
-            As for `from_density`.
+            Number of points along each column.
         level : float in (0, 1) or None, default=None
             How often the exact density of one column is inside of the intervals, point by point of
-            the lattice; None makes none. It is that of these records with their kernels, divided by
-            a `mass` below 1: undivided it is in :meth:`Release.value_interval`.
+            the lattice; None makes none. :meth:`Release.value_interval` has them undivided.
         n_draws : int or None, default=None
             How often the release is simulated for them. None is 199, or as many as were saved.
         random_state : int or None, default=None
@@ -152,10 +138,7 @@ class PrivateDensityDisplay(DrawsOnAxes):
     def from_density(
         cls, density: ReleasedDensity, *, n_points: int = 200
     ) -> PrivateDensityDisplay:
-        """Evaluate a released density on a grid over its box.
-
-        It has no intervals, which take more than the density: `from_estimator` has a `level`, and
-        takes a release as well.
+        """Evaluate a released density on a grid over its box, without intervals.
 
         Parameters
         ----------
@@ -182,59 +165,41 @@ class PrivateDensityDisplay(DrawsOnAxes):
                 f"The 'density' parameter of {owner} must have one or two columns. Got {n_columns}."
             )
         transformer: Any = density.transformer
-        grid = [np.linspace(low, high, n_points) for low, high in transformer.feature_range_]
         names = getattr(transformer, "feature_names_in_", ["x", "y"][:n_columns])
         basis = bernstein_basis(np.linspace(0, 1, n_points), transformer.degree)
         tensor = density.coefficients.reshape((transformer.degree + 1,) * n_columns)
-        values = multiply_axes([basis] * n_columns, tensor)
-        mass = density.mass
-        return cls(grid=grid, values=values, names=[str(name) for name in names], mass=mass)
+        return cls(
+            grid=[np.linspace(low, high, n_points) for low, high in transformer.feature_range_],
+            values=multiply_axes([basis] * n_columns, tensor),
+            names=[str(name) for name in names],
+            mass=density.mass,
+        )
 
-    def plot(self, ax: Axes | None = None, **artist_kw: Any) -> PrivateDensityDisplay:
-        """Draw the density: a line over one column, an image over two.
-
-        What the noise leaves open of the exact density, if that is known, are bars at the points of
-        the lattice. Where the line leaves many of them it is too smooth. It was divided by what the
-        legend says, so that it has an integral of one on the box. So were the bars if that is below
-        1, as kernels reach beyond the box, and records with gaps are in none; what is above 1 is of
-        the noise.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-        **artist_kw : dict
-            Passed to the line, or to the image.
-
-        Returns
-        -------
-        PrivateDensityDisplay
-            This object.
-        """
+    def _draw(self, ax: Axes | None, artist_kw: dict[str, Any]) -> None:
         ax = self._axes(ax)
         look: dict[str, Any]
         units = r" $\times$ ".join(f"unit of {name}" for name in self.names)
         divided = "" if f"{self.mass:.3g}" in ("0", "1") else f"divided by {self.mass:.3g}"
-        if len(self.grid) == 1:
-            if self.intervals is not None and self.lattice is not None:
-                often = "" if self.level is None else f", {self.level:.0%}"
-                look = {"color": VERMILION, "lw": 3, "solid_capstyle": "round", "zorder": 3}
-                look |= {"alpha": 0.6, "label": f"exact, with its kernel{often}"}
-                gapped = np.insert(self.intervals, 2, np.nan, axis=1)  # a legend heeds a line alone
-                (self.bars_,) = ax.plot(np.repeat(self.lattice, 3), gapped.ravel(), **look)
-            both = divided if self.intervals is not None and self.mass < 1 else ""
-            label = "released" if both else ", ".join(filter(None, ["released", divided]))
-            look = {"color": BLUE, "label": label}
-            (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
-            if self.intervals is not None or divided:
-                ax.legend(title=f"both {both}" if both else None)
-            ax.set_ylim(bottom=0, auto=None)  # for what is drawn into it afterwards
-            ax.set_ylabel(f"probability per {units}")
-        else:
+        ax.set_xlabel(self.names[0])
+        if len(self.grid) == 2:
             look = {"cmap": "viridis", "vmin": 0, "shading": "nearest"}
             self.mesh_ = ax.pcolormesh(*self.grid, self.values.T, **(look | artist_kw))
             label = f"probability per\n({units})\n{divided}".strip()
             ax.figure.colorbar(self.mesh_, ax=ax, label=label)
             ax.set_ylabel(self.names[1])
-        ax.set_xlabel(self.names[0])
-        return self
+            return
+        both = ""
+        if self.intervals is not None and self.lattice is not None:
+            often = "" if self.level is None else f", {self.level:.0%}"
+            look = {"color": VERMILION, "lw": 3, "solid_capstyle": "round", "zorder": 3}
+            look |= {"alpha": 0.6, "label": f"exact, with its kernel{often}"}
+            gapped = np.insert(self.intervals, 2, np.nan, axis=1)  # a legend heeds a line alone
+            (self.bars_,) = ax.plot(np.repeat(self.lattice, 3), gapped.ravel(), **look)
+            both = divided if self.mass < 1 else ""
+        label = "released" if both else ", ".join(filter(None, ["released", divided]))
+        look = {"color": BLUE, "label": label}
+        (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
+        if self.intervals is not None or divided:
+            ax.legend(title=f"both {both}" if both else None)
+        ax.set_ylim(bottom=0, auto=None)  # for what is drawn into it afterwards
+        ax.set_ylabel(f"probability per {units}")

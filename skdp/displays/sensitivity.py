@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import check_real
-from skdp.displays.drawing import DrawsOnAxes
+from skdp.displays.drawing import Display
 from skdp.sensitivity.estimate import SensitivityEstimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 _NORMS = {1: "L1 norm", 2: "L2 norm", np.inf: "largest of the changes"}
 
 
-class SensitivityDisplay(DrawsOnAxes):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SensitivityDisplay(Display):
     """How often one record changes the target by more than so much.
 
-    Made by `from_estimate`; drawn by `plot`. The steps are the share of sampled pairs that exceed
-    each norm; the mark is the order statistic that the noise is calibrated to.
+    The steps are the share of sampled pairs that exceed each norm; the mark is the order statistic
+    that the noise is calibrated to.
 
     Parameters
     ----------
@@ -39,20 +40,8 @@ class SensitivityDisplay(DrawsOnAxes):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes, after `plot`.
-    figure_ : matplotlib Figure
-        Their figure.
-    line_ : matplotlib Line2D
-        The shares.
-    value_ : matplotlib Line2D
-        The order statistic.
-    known_ : matplotlib Line2D or None
-        The known bound.
-
-    See Also
-    --------
-    SensitivityEstimate : What is drawn.
+    line_, value_, known_ : matplotlib Line2D
+        The shares, the order statistic and the known bound, which may be None.
 
     Examples
     --------
@@ -66,20 +55,11 @@ class SensitivityDisplay(DrawsOnAxes):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        norms: NDArray[np.float64],
-        value: float,
-        gamma: float,
-        norm: str,
-        known: float | None = None,
-    ):
-        self.norms = norms
-        self.value = value
-        self.gamma = gamma
-        self.norm = norm
-        self.known = known
+    norms: NDArray[np.float64]
+    value: float
+    gamma: float
+    norm: str
+    known: float | None = None
 
     @classmethod
     def from_estimate(
@@ -101,30 +81,16 @@ class SensitivityDisplay(DrawsOnAxes):
         """
         if known is not None:
             check_real("known", known, "SensitivityDisplay.from_estimate", 0.0, closed="l")
+        norm = _NORMS[estimate.geometry.order]
         return cls(
             norms=np.sort(estimate.norms),
             value=estimate.value,
             gamma=estimate.gamma,
-            norm=_NORMS[estimate.geometry.order]
-            + (" in the public code" if estimate.geometry.code else ""),
+            norm=f"{norm} in the public code" if estimate.geometry.code else norm,
             known=known,
         )
 
-    def plot(self, ax: Axes | None = None, **line_kw: Any) -> SensitivityDisplay:
-        """Draw the shares as steps, and the order statistic.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-        **line_kw : dict
-            Passed to the steps.
-
-        Returns
-        -------
-        SensitivityDisplay
-            This object.
-        """
+    def _draw(self, ax: Axes | None, artist_kw: dict[str, Any]) -> None:
         ax = self._axes(ax)
         n_pairs = len(self.norms)
         norms = self.norms[np.isfinite(self.norms)]
@@ -132,7 +98,7 @@ class SensitivityDisplay(DrawsOnAxes):
         if len(norms) < n_pairs:
             label += f", {n_pairs - len(norms)} of them failed"
         shares = np.arange(n_pairs, n_pairs - len(norms), -1) / n_pairs
-        (self.line_,) = ax.step(norms, shares, **({"where": "pre", "label": label} | line_kw))
+        (self.line_,) = ax.step(norms, shares, **({"where": "pre", "label": label} | artist_kw))
         calibrated = f"{self.value:.3g}, exceeded with probability {self.gamma:g}"
         self.value_ = ax.axvline(self.value, color="k", ls="--", label=calibrated)
         self.known_ = None
@@ -143,4 +109,3 @@ class SensitivityDisplay(DrawsOnAxes):
         ax.set_xlabel(f"change by one record, {self.norm}")
         ax.set_ylabel("share of pairs that exceed it")
         ax.legend(loc="upper right")
-        return self

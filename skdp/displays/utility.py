@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 
 from skdp.core.checks import floats, shown, warn
 from skdp.core.types import Estimator
-from skdp.displays.drawing import DrawsOnAxes
+from skdp.displays.drawing import Display
 from skdp.estimator import PrivateEstimator
 from skdp.plan import ReleasePlan
 from skdp.search.simulation import Simulation, sampler_of
@@ -23,35 +23,32 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class PrivacyUtilityDisplay(DrawsOnAxes):
-    """The score of what would be released against epsilon, on public datasets.
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivacyUtilityDisplay(Display):
+    """The mean score of what would be released against epsilon, on public datasets.
 
-    Made by `from_plan`; drawn by `plot`. Whole releases are simulated: each dataset is drawn
-    from the oracle, what is released of it is scored on other records of it, and no private record
-    is needed. The oracle's world need not be yours: where your records differ, so will the scores.
+    Whole releases are simulated: each dataset is drawn from the oracle, what is released of it is
+    scored on other records of it, and no private record is needed. Where your records differ from
+    the oracle's, so will the scores.
 
     Parameters
     ----------
     epsilons : ndarray of float of shape (n_levels,)
         The levels, ascending.
     scores : ndarray of float of shape (n_levels, n_datasets)
-        What was released at each level of each dataset scores.
+        Scores of what was released at each level of each dataset.
     exact : ndarray of float of shape (n_datasets,)
-        What would be released without noise scores.
+        Scores of what would be released without noise.
     public : ndarray of float of shape (n_datasets,) or None
-        What the mean of public fits scores, which is what is released at an epsilon of 0; None
+        Scores of the mean of public fits, which is what is released at an epsilon of 0; None
         without a public code.
     chance : ndarray of float of shape (n_datasets,) or None
-        What a model scores that knows no feature; None where there is no such model.
+        Scores of a model that knows no feature; None where there is no such model.
     scoring : str
         What is scored.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes, after `plot`.
-    figure_ : matplotlib Figure
-        Their figure.
     line_ : matplotlib Line2D
         The mean scores.
     band_ : matplotlib PolyCollection
@@ -81,22 +78,12 @@ class PrivacyUtilityDisplay(DrawsOnAxes):
     (2, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilons: NDArray[np.float64],
-        scores: NDArray[np.float64],
-        exact: NDArray[np.float64],
-        public: NDArray[np.float64] | None,
-        chance: NDArray[np.float64] | None,
-        scoring: str,
-    ):
-        self.epsilons = epsilons
-        self.scores = scores
-        self.exact = exact
-        self.public = public
-        self.chance = chance
-        self.scoring = scoring
+    epsilons: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    exact: NDArray[np.float64]
+    public: NDArray[np.float64] | None
+    chance: NDArray[np.float64] | None
+    scoring: str
 
     @classmethod
     def from_plan(
@@ -115,9 +102,9 @@ class PrivacyUtilityDisplay(DrawsOnAxes):
         Parameters
         ----------
         plan : ReleasePlan or PrivateEstimator
-            A plan with an oracle, which yields the datasets: its sensitivity and its code serve
-            each level. Or an estimator, fitted or not, whose sensitivity is a SensitivitySampler:
-            then each level has a plan of its own, which takes longer and may score better.
+            A plan with an oracle, whose sensitivity and code serve each level. Or an estimator with
+            a SensitivitySampler: then each level has a plan of its own, which takes longer and may
+            score better.
         n_samples : int or None, default=None
             Number of private records that there will be; only beside an estimator.
         epsilons : sequence of float in (0, inf), default=(0.1, 0.3, 1, 3, 10)
@@ -125,9 +112,9 @@ class PrivacyUtilityDisplay(DrawsOnAxes):
         scoring : str, callable or None, default=None
             As in scikit-learn; None takes the score of the estimator.
         test_oracle : oracle or None, default=None
-            Where the records come from on which what is released is scored. None takes further
-            records of the same draw. If the oracle resamples a table, give another table here; a
-            RandomTaskOracle is refused, as it has another task in each draw.
+            Source of the records to score on. None takes further records of the same draw. If the
+            oracle resamples a table, give another table here; a RandomTaskOracle is refused, as it
+            has another task in each draw.
         n_datasets : int, default=10
             On how many datasets each level is simulated.
         random_state : int or None, default=None
@@ -169,13 +156,11 @@ class PrivacyUtilityDisplay(DrawsOnAxes):
             )
         if isinstance(scoring, str):
             get_scorer(scoring)  # refuses a name that there is not, before anything is sampled
-        if planned:
-            sampler = SensitivitySampler(plan.oracle)
-        else:
-            sampler = sampler_of(plan, f"'plan' parameter of {owner}")
         number: Any = plan.n_samples if planned else n_samples
         simulation = Simulation(
-            sampler,
+            SensitivitySampler(plan.oracle)
+            if planned
+            else sampler_of(plan, f"'plan' parameter of {owner}"),
             number,
             n_datasets=n_datasets,
             test_oracle=test_oracle,
@@ -201,8 +186,6 @@ class PrivacyUtilityDisplay(DrawsOnAxes):
     def suggest_epsilon(self, target_score: float) -> float:
         """Return the smallest of the levels whose mean score is as large as wanted.
 
-        It is as good as the oracle is: on records that are unlike its, the score will differ.
-
         Parameters
         ----------
         target_score : float
@@ -221,9 +204,9 @@ class PrivacyUtilityDisplay(DrawsOnAxes):
         Warns
         -----
         UserWarning
-            Always: what was simulated is the oracle's world, not yours. Also if the mean of public
-            fits is as good, which needs no private data; and if a smaller level misses the target
-            by less than two standard errors of its mean.
+            Always: the score is that of the oracle's records, not of yours. The warning also says
+            whether the mean of public fits is as good, and whether a smaller level misses the
+            target by less than two standard errors.
         """
         means, errors = self.scores.mean(axis=1), _standard_error(self.scores)
         enough = np.flatnonzero(means >= target_score)
@@ -254,58 +237,42 @@ class PrivacyUtilityDisplay(DrawsOnAxes):
         return float(self.epsilons[enough[0]])
 
     def __str__(self) -> str:
-        rows = {
-            f"epsilon {epsilon:g}": scores
-            for epsilon, scores in zip(self.epsilons, self.scores, strict=True)
-        }
-        rows |= {
-            "without noise": self.exact,
-            "mean of public fits": self.public,
-            "without features": self.chance,
-        }
+        levels = [f"epsilon {epsilon:g}" for epsilon in self.epsilons]
+        rows = dict(zip(levels, self.scores, strict=True)) | self._references
         lines = [f"{name}: {_mean(scores)}" for name, scores in rows.items() if scores is not None]
         head = f"mean {self.scoring} on records of the oracle"
         if len(self.exact) > 1:
             head += f", and the standard error of {len(self.exact)} datasets"
         return "\n  ".join([head, *lines])
 
-    def plot(self, ax: Axes | None = None, **line_kw: Any) -> PrivacyUtilityDisplay:
-        """Draw the mean score with a band, and what it lies between as lines.
+    @property
+    def _references(self) -> dict[str, NDArray[np.float64] | None]:
+        return {
+            "without noise": self.exact,
+            "mean of public fits": self.public,
+            "without features": self.chance,
+        }
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-        **line_kw : dict
-            Passed to the mean scores.
-
-        Returns
-        -------
-        PrivacyUtilityDisplay
-            This object.
-        """
+    def _draw(self, ax: Axes | None, artist_kw: dict[str, Any]) -> None:
         ax = self._axes(ax)
         look: dict[str, Any] = {"marker": "o", "label": "private, mean"}
-        (self.line_,) = ax.plot(self.epsilons, self.scores.mean(axis=1), **(look | line_kw))
+        (self.line_,) = ax.plot(self.epsilons, self.scores.mean(axis=1), **(look | artist_kw))
         low, high = np.quantile(self.scores, [0.1, 0.9], axis=1)
         color, label = self.line_.get_color(), "middle four fifths"
         self.band_ = ax.fill_between(self.epsilons, low, high, color=color, alpha=0.2, label=label)
-        ax.axhline(self.exact.mean(), color="k", ls="--", label="without noise")
-        if self.public is not None:
-            ax.axhline(self.public.mean(), color="k", ls="-.", label="mean of public fits")
-        if self.chance is not None:
-            ax.axhline(self.chance.mean(), color="k", ls=":", label="without features")
+        for (label, scores), style in zip(self._references.items(), ("--", "-.", ":"), strict=True):
+            if scores is not None:
+                ax.axhline(scores.mean(), color="k", ls=style, label=label)
         ax.set_xscale("log")
         ax.set_xticks(self.epsilons, [f"{level:g}" for level in self.epsilons])
         ax.minorticks_off()
         ax.set_xlabel("$\\epsilon$")
         ax.set_ylabel(f"{self.scoring} on records of the oracle")
         ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False)
-        return self
 
 
 def _standard_error(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return that of the mean over datasets, the last axis; 0 of one, which tells nothing of it."""
+    """Return the standard error of the mean over datasets, the last axis; 0 of one dataset."""
     n_datasets = scores.shape[-1]
     return scores.std(axis=-1, ddof=min(1, n_datasets - 1)) / np.sqrt(n_datasets)
 
