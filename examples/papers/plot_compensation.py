@@ -44,24 +44,19 @@ print(f"epsilon0 = {epsilon0}: keep {cost:,.2f} ready")
 published = CompensationModel(budget=5500, stakeholders=100, law=paper_confidence)
 
 
-def name_of(model):
-    """Return what a law is called."""
-    return model.law if isinstance(model.law, str) else "published"
-
-
-def report(model):
+def report(name, model):
     """Print the least cost by one law, and return what it saves."""
     best = model.optimal_epsilon(epsilon0)
     least = model.cost_at_risk(best, epsilon0)
     confidence = model.confidence(best, epsilon0)
     print(
-        f"{name_of(model):9}: stronger level {best:.3f} with confidence {confidence:.3f}, "
+        f"{name:9}: stronger level {best:.3f} with confidence {confidence:.3f}, "
         f"keep {least:,.2f}, save {model.cost(epsilon0) - least:,.2f}"
     )
     return model.cost(epsilon0) - least
 
 
-saved = report(published)
+saved = report("published", published)
 
 # %%
 # With the exact law
@@ -71,15 +66,17 @@ saved = report(published)
 # is the probability that it is at most epsilon. The model takes either.
 
 exact = CompensationModel(budget=5500, stakeholders=100)
-one_sided = CompensationModel(budget=5500, stakeholders=100, law="one-sided")
-saved_exactly = report(exact)
-saved_one_sided = report(one_sided)
+one_sided = CompensationModel(
+    budget=5500, stakeholders=100, law=lambda epsilon, epsilon0: LaplaceLoss(epsilon0).cdf(epsilon)
+)
+saved_exactly = report("exact", exact)
+saved_one_sided = report("one-sided", one_sided)
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-for model in (published, one_sided, exact):
+for name, model in (("published", published), ("one-sided", one_sided), ("exact", exact)):
     levels = np.linspace(0, epsilon0, 201)[1:]
     costs = [model.cost_at_risk(level, epsilon0) for level in levels]
-    (line,) = ax.plot(levels, costs, label=f"{model.law} law")
+    (line,) = ax.plot(levels, costs, label=f"{name} law")
     best = model.optimal_epsilon(epsilon0)
     ax.plot(best, model.cost_at_risk(best, epsilon0), "o", color=line.get_color())
 ax.set(xlabel="stronger level $\\epsilon$", ylabel="expected compensation")

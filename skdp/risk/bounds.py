@@ -72,13 +72,12 @@ def composition_at_risk(
 ) -> float:
     """Epsilon of `n` releases whose loss is usually smaller than its bound.
 
-    If the loss of each release is at most epsilon0 in absolute value, and at most epsilon with
+    If the loss L of each release is at most epsilon0 in absolute value, and at most epsilon with
     probability at least `confidence`, then its mean is at most
     ``mu' = confidence (exp(epsilon) - 1 - epsilon) + (1 - confidence) (exp(epsilon0) - 1 -
-    epsilon0)``: the mean of L equals that of ``exp(-L) - 1 + L``, because exp(-L) has mean 1, and
-    that function of L is largest at the negative end of an interval around zero. Azuma's
-    inequality does the rest, as in Theorem 9 of [1]_, whose mean is larger than this one. What
-    holds for Laplace noise on one output holds on several, whose composition is never worse.
+    epsilon0)``: exp(-L) has mean 1, so the mean of L is that of ``exp(-L) - 1 + L``, which is
+    largest at the negative end of an interval around zero. Azuma's inequality does the rest, as in
+    Theorem 9 of [1]_ with a larger mean. The bound holds for several outputs too.
 
     Parameters
     ----------
@@ -119,7 +118,7 @@ def composition_at_risk(
 
 
 def azuma(epsilon0: float, mean: float, n: int, delta: float, owner: str) -> float:
-    """Level that the sum of n losses in [-epsilon0, epsilon0] exceeds with mass at most delta."""
+    """Return the level that a sum of n losses in [-epsilon0, epsilon0] exceeds with mass delta."""
     n = check_count("n", n, owner)
     delta = check_real("delta", delta, owner, 0.0, 1.0)
     return epsilon0 * math.sqrt(-2 * n * math.log(delta)) + n * mean
@@ -128,7 +127,7 @@ def azuma(epsilon0: float, mean: float, n: int, delta: float, owner: str) -> flo
 def check_stronger(
     owner: str, epsilon: object, epsilon0: object, most: float = math.inf
 ) -> tuple[float, float]:
-    """Return a level and the level of the mechanism, of which the first is not the larger."""
+    """Return a level and that of the mechanism, or refuse a first one that is larger."""
     epsilon0 = check_real("epsilon0", epsilon0, owner, 0.0, most)
     epsilon = check_real("epsilon", epsilon, owner, 0.0)
     if epsilon > epsilon0:

@@ -13,13 +13,13 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
 from skdp.accounting.laws import LaplaceLoss
-from skdp.core.checks import check_count, check_levels, check_real, shown
+from skdp.core.checks import check_count, check_levels, check_real
 from skdp.risk.bounds import check_stronger
 
-_CONFIDENCE: dict[str, Callable[[ArrayLike, float], Any]] = {
-    "exact": lambda epsilon, epsilon0: LaplaceLoss(epsilon0).two_sided(epsilon),
-    "one-sided": lambda epsilon, epsilon0: LaplaceLoss(epsilon0).cdf(epsilon),
-}
+
+def exact_confidence(epsilon: ArrayLike, epsilon0: float) -> Any:
+    """Return the probability that Laplace noise of level epsilon0 keeps a stronger level."""
+    return LaplaceLoss(epsilon0).two_sided(epsilon)
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,9 @@ class CompensationModel:
     """Compensation to keep ready for a breach, as a function of epsilon.
 
     A stakeholder gets ``minimum + budget * exp(-c / epsilon)`` after a breach of data that were
-    processed at level epsilon (equation 8 of [1]_). If a Laplace mechanism of level epsilon0 also
-    keeps the stronger level epsilon with some confidence, the expected compensation is the mean
-    of the two costs with that confidence (equation 9). This is a model: nothing here changes what
-    a release promises.
+    processed at level epsilon (equation 8 of [1]_). Where a Laplace mechanism of level epsilon0
+    keeps the stronger level epsilon with some confidence, the mean of the two costs with that
+    confidence is expected (equation 9). The model changes no promise of a release.
 
     Parameters
     ----------
@@ -42,11 +41,9 @@ class CompensationModel:
         How fast the cost falls with epsilon.
     minimum : float in [0, inf), default=0.0
         Compensation E_min of one stakeholder that remains at any epsilon.
-    law : {"exact", "one-sided"} or callable, default="exact"
-        Where the confidence comes from. "exact" is the probability that the loss is at most
-        epsilon in absolute value, as in Definition 6 of the paper; "one-sided" that it is at most
-        epsilon. A function ``law(epsilon, epsilon0)`` says it
-        for an array of levels.
+    law : callable, default=exact_confidence
+        The confidence ``law(epsilon, epsilon0)``, for an array of stronger levels. The default is
+        the probability that the loss is at most epsilon in absolute value (Definition 6).
 
     References
     ----------
@@ -67,7 +64,7 @@ class CompensationModel:
     stakeholders: int
     c: float = 1.0
     minimum: float = 0.0
-    law: str | Callable[[Any, float], Any] = "exact"
+    law: Callable[[Any, float], Any] = exact_confidence
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
@@ -75,14 +72,9 @@ class CompensationModel:
         check_count("stakeholders", self.stakeholders, owner)
         check_real("c", self.c, owner, 0.0, math.inf)
         check_real("minimum", self.minimum, owner, 0.0, math.inf, closed="l")
-        if not (callable(self.law) or self.law in _CONFIDENCE):
-            raise ValueError(
-                f"The 'law' parameter of {owner} must be one of {sorted(_CONFIDENCE)}, or a "
-                f"function of epsilon and epsilon0. Got {shown(self.law)}."
-            )
 
     def cost(self, epsilon: ArrayLike) -> Any:
-        """Compensation at a privacy level, E_dp of the paper for all stakeholders.
+        """Compensation of all stakeholders at a privacy level, E_dp of the paper.
 
         Parameters
         ----------
@@ -115,11 +107,7 @@ class CompensationModel:
             The confidence.
         """
         epsilon, epsilon0 = check_stronger("confidence", epsilon, epsilon0)
-        return float(self._confidence(epsilon, epsilon0))
-
-    @property
-    def _confidence(self) -> Callable[[Any, float], Any]:
-        return self.law if callable(self.law) else _CONFIDENCE[self.law]
+        return float(self.law(epsilon, epsilon0))
 
     def cost_at_risk(self, epsilon: float, epsilon0: float) -> float:
         """Expected compensation if a stronger level counts as often as it is kept, E_par.
@@ -142,9 +130,8 @@ class CompensationModel:
     def optimal_epsilon(self, epsilon0: float) -> float:
         """Stronger level with the least expected compensation.
 
-        Lemma 14 of the paper takes the cost for convex in epsilon, which fails for epsilon0 above
-        1.1046. So the least of 800 points, dense at both ends, is looked up first and refined
-        between its neighbors.
+        The least of 800 points, dense at both ends, is refined between its neighbors, as the cost
+        is not convex for epsilon0 above 1.1046, other than Lemma 14 of the paper says.
 
         Parameters
         ----------
@@ -157,13 +144,13 @@ class CompensationModel:
             The level.
         """
         epsilon0 = check_real("epsilon0", epsilon0, "optimal_epsilon", 0.0, math.inf)
-        law, size = self._confidence, math.log(self.c) - math.log(epsilon0)
+        size = math.log(self.c) - math.log(epsilon0)
 
         # As a share of the cost at epsilon0, exact near its ends.
         def saving(logit: NDArray[np.float64]) -> NDArray[np.float64]:
             with np.errstate(over="ignore"):
                 share = -np.expm1(-np.exp(size - logit))
-            return share * law(epsilon0 * expit(logit), epsilon0)
+            return share * self.law(epsilon0 * expit(logit), epsilon0)
 
         reach = 12 + abs(size)
         grid = np.linspace(-reach, reach, 800)
@@ -175,9 +162,7 @@ class CompensationModel:
         return epsilon0 * float(expit(found.x))
 
     def affordable_epsilon(self, budget: float, epsilon0: float, confidence: float) -> float:
-        """Largest stronger level that keeps the expected compensation within a budget.
-
-        The upper bound of equation 11, for a given confidence.
+        """Largest stronger level whose expected compensation is within a budget (equation 11).
 
         Parameters
         ----------
@@ -217,9 +202,8 @@ class CompensationModel:
     ) -> tuple[float, float]:
         """Levels of a Laplace mechanism that are both accurate enough and affordable.
 
-        Equation 11 with its lower end corrected. The expected absolute error is ``sensitivity /
-        epsilon0``, because epsilon0 sets the noise; the paper bounds the stronger level instead,
-        which its own example then violates.
+        The expected absolute error is ``sensitivity / epsilon0``. Equation 11 of the paper bounds
+        the stronger level in place of epsilon0, which its own example violates.
 
         Parameters
         ----------
@@ -233,8 +217,8 @@ class CompensationModel:
         Returns
         -------
         lowest, highest : float
-            Range of epsilon0. At `highest` the cost at risk, at its best stronger level, equals
-            the budget; inf if the budget is enough at any level.
+            Range of epsilon0. At `highest` the least cost at risk equals the budget; inf if the
+            budget is enough at any level.
 
         Raises
         ------
@@ -261,7 +245,7 @@ class CompensationModel:
         return self.cost_at_risk(self.optimal_epsilon(epsilon0), epsilon0)
 
     def _highest(self, budget: float) -> float:
-        """Largest epsilon0 whose least cost at risk, which grows with epsilon0, is affordable."""
+        """Return the largest epsilon0 whose least cost at risk is affordable."""
         if budget <= self.stakeholders * self.minimum:
             return 0.0
         if self._least_cost(1e9 * self.c) <= budget:  # less noise than that is no noise

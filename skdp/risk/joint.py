@@ -1,9 +1,9 @@
 """Two sources of randomness at once: the pair, and the noise.
 
 A release with a sampled sensitivity covers a pair of datasets with some probability over the pair,
-and on a covered pair the loss is small with some probability over the noise. The sampled
-sensitivities say more than the one among them that calibrated the noise: a pair whose norm is
-below another of them is a pair at another distance, and the loss there has another law.
+and on a covered pair the loss is small with some probability over the noise. A pair whose norm is
+below another sampled sensitivity than the one that calibrated the noise is a pair at another
+distance, and its loss has another law.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -20,28 +19,25 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.accounting.composition import PrivacyLossDistribution
 from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
 from skdp.core.checks import check_real, shown
+from skdp.core.guarantee import NoiseLaw
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
-from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
-from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.sensitivity.base import in_code_of
 
 _ROUNDING = 2.0**-14  # lattice rounding can add this share of the sensitivity to a difference
 
 
-@singledispatch
 def privacy_loss_distribution(
     mechanism: Mechanism, sensitivity: object = 1.0, *, distance: float | None = None
-) -> Any:
+) -> PrivacyLossDistribution:
     """Law of the privacy loss of one release.
 
     Parameters
     ----------
     mechanism : Mechanism
-        The exact law for `LaplaceMechanism` and `GaussianMechanism`; for `L2LaplaceMechanism`,
-        `ExponentialMechanism` and any other one whose delta is 0, what its epsilon says. A class
-        can bring its law by ``privacy_loss_distribution.register``.
+        One with a `noise_law`, such as `LaplaceMechanism` or `GaussianMechanism`, has the exact
+        law; any other one whose delta is 0 has what its epsilon says.
     sensitivity : float in (0, inf), SensitivityEstimate or KnownSensitivity, default=1.0
         What the noise is calibrated to, as for `joint_risk`.
     distance : float in (0, inf) or None, default=None
@@ -72,51 +68,35 @@ def privacy_loss_distribution(
     >>> privacy_loss_distribution(LaplaceMechanism(epsilon=1.0), sensitivity=0.2, distance=0.1)
     LaplaceLoss(epsilon0=0.5)
     """
-    guarantee = getattr(mechanism, "guarantee", None)
-    if guarantee is None or guarantee().delta > 0:
-        raise TypeError(
-            "The 'mechanism' parameter of privacy_loss_distribution must be a mechanism whose "
-            "law is registered or whose delta is 0. Got an object of type "
-            f"{type(mechanism).__name__}. Add a law with privacy_loss_distribution.register."
-        )
-    if _ratio(mechanism, sensitivity, distance) > 1:
-        raise ValueError(
-            "The 'distance' parameter of privacy_loss_distribution must be at most the sensitivity "
-            f"for {type(mechanism).__name__}, whose loss on other pairs is not known. "
-            f"Got {shown(distance)}."
-        )
-    return PureLoss(_level(mechanism))
-
-
-@privacy_loss_distribution.register
-def _(
-    mechanism: LaplaceMechanism, sensitivity: object = 1.0, *, distance: float | None = None
-) -> LaplaceLoss:
-    return LaplaceLoss(_ratio(mechanism, sensitivity, distance) * _level(mechanism))
-
-
-@privacy_loss_distribution.register
-def _(
-    mechanism: GaussianMechanism, sensitivity: object = 1.0, *, distance: float | None = None
-) -> GaussianLoss:
-    _level(mechanism)  # refuses one without noise
-    return GaussianLoss(_ratio(mechanism, sensitivity, distance) / mechanism.unit_deviation(1))
-
-
-@privacy_loss_distribution.register(ExponentialMechanism)
-@privacy_loss_distribution.register(L2LaplaceMechanism)
-def _(mechanism: Any, sensitivity: object = 1.0, *, distance: float | None = None) -> PureLoss:
-    # What changes less changes the probabilities less: epsilon is proportional to the norm.
-    return PureLoss(_ratio(mechanism, sensitivity, distance) * _level(mechanism))
-
-
-def _ratio(mechanism: Mechanism, sensitivity: object, distance: float | None) -> float:
-    """Return the distance of a pair in units of the sensitivity."""
     owner = "privacy_loss_distribution"
     value = _calibrated_to(mechanism, sensitivity, owner)
-    if distance is None:
-        return 1.0
-    return check_real("distance", distance, owner, 0.0, math.inf) / value
+    distance = value if distance is None else distance
+    law = _law(mechanism, check_real("distance", distance, owner, 0.0, math.inf) / value)
+    if law is None:
+        raise ValueError(
+            f"The 'distance' parameter of {owner} must be at most the sensitivity for "
+            f"{type(mechanism).__name__}, whose loss on other pairs is not known. "
+            f"Got {shown(distance)}."
+        )
+    return law
+
+
+def _law(mechanism: Mechanism, ratio: float) -> PrivacyLossDistribution | None:
+    """Return the law on a pair at a distance in units of the sensitivity; None if unknown."""
+    level = _level(mechanism)
+    law = mechanism.noise_law or NoiseLaw("pure", level)
+    if law.kind == "gaussian":
+        return GaussianLoss(ratio * law.parameter)
+    if law.kind == "laplace":
+        return LaplaceLoss(ratio * law.parameter)
+    if mechanism.guarantee().delta > 0:
+        raise TypeError(
+            "The 'mechanism' parameter of privacy_loss_distribution must have a 'noise_law', or a "
+            f"delta of 0. Got an object of type {type(mechanism).__name__}."
+        )
+    if isinstance(mechanism, ExponentialMechanism | L2LaplaceMechanism):
+        return PureLoss(ratio * level)  # the loss is proportional to the norm
+    return PureLoss(level) if ratio <= 1 else None
 
 
 def _calibrated_to(mechanism: Mechanism, sensitivity: Any, owner: str) -> float:
@@ -133,6 +113,12 @@ def _calibrated_to(mechanism: Mechanism, sensitivity: Any, owner: str) -> float:
 
 
 def _level(mechanism: Mechanism) -> float:
+    """Return the epsilon of a mechanism, or refuse one without noise."""
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(
+            "The 'mechanism' parameter of privacy_loss_distribution must be a Mechanism. Got an "
+            f"object of type {type(mechanism).__name__}."
+        )
     epsilon = float(mechanism.guarantee().epsilon)
     if math.isinf(epsilon):
         raise ValueError(
@@ -146,10 +132,9 @@ def _level(mechanism: Mechanism) -> float:
 class JointRisk:
     """With probability p over the pair and q over the noise, the loss is at most epsilon.
 
-    Made by `joint_risk`. Level j is about the event that the pair has a norm of at most the j-th
-    smallest sampled sensitivity. The event has a probability of at least ``pair_probability[j]``,
-    and wherever it happens the loss is at most ``epsilon[e]`` with probability at least
-    ``noise_probability[j, e]`` over the noise.
+    Made by `joint_risk`. At level j the pair has a norm of at most the j-th smallest sampled
+    sensitivity, with probability at least ``pair_probability[j]``. On such a pair the loss is at
+    most ``epsilon[e]`` with probability at least ``noise_probability[j, e]`` over the noise.
 
     Parameters
     ----------
@@ -228,7 +213,7 @@ class JointRisk:
         Raises
         ------
         ValueError
-            If so many pairs are not covered by the sampled sensitivities.
+            As :meth:`law`.
         """
         return max(0.0, self.law(pair_probability).quantile(noise_probability))
 
@@ -249,13 +234,12 @@ class JointRisk:
         Raises
         ------
         ValueError
-            If so many pairs are not covered by the sampled sensitivities.
+            As :meth:`law`.
         """
-        rows = [(p, self._row(p)) for p in pair_probability]
         return [
             {"pair_probability": p, "epsilon": float(level), "noise_probability": float(q)}
-            for p, row in rows
-            for level, q in zip(self.epsilon, self.noise_probability[row], strict=True)
+            for p in pair_probability
+            for level, q in zip(self.epsilon, self.noise_probability[self._row(p)], strict=True)
         ]
 
     def _row(self, pair_probability: float) -> int:
@@ -272,7 +256,7 @@ class JointRisk:
 
 def joint_risk(
     mechanism: Any,
-    sensitivity: object = None,
+    sensitivity: Any = None,
     *,
     epsilon: ArrayLike | None = None,
     confidence: float | None = None,
@@ -282,8 +266,8 @@ def joint_risk(
     The norm G of the next pair and the m sampled ones are exchangeable, so G is at most the j-th
     smallest with probability at least ``j / (m + 1)``. On a pair with that norm the noise, which
     was calibrated to another order statistic, acts as that of a mechanism whose epsilon is
-    multiplied by the ratio of the two. A ratio above 1 is as good: it tells how much worse the
-    pairs are that the release does not cover.
+    multiplied by the ratio of the two. A ratio above 1 tells how much worse the pairs are that the
+    release does not cover.
 
     Parameters
     ----------
@@ -295,7 +279,7 @@ def joint_risk(
     epsilon : array-like of float of at least 0, default=None
         Levels of the loss; None takes 1/4, 1/2, 3/4 and all of the epsilon of the mechanism.
     confidence : float in [0.5, 1) or None, default=None
-        None makes every level a statement of its own: to be read at one level that was chosen
+        None makes every level a statement of its own, to be read at one level that was chosen
         before the draws were seen. A number makes them simultaneous, at ``j / m - sqrt(ln(1 / (1
         - confidence)) / (2 m))``, by the one-sided inequality of Dvoretzky, Kiefer, Wolfowitz and
         Massart: it holds for all but a share ``1 - confidence`` of the samples of m pairs.
@@ -337,7 +321,13 @@ def joint_risk(
     0.918 0.189
     """
     if sensitivity is None:
-        mechanism, sensitivity = _read_estimator(mechanism)
+        if not hasattr(mechanism, "sensitivity_"):
+            raise ValueError(
+                "The 'sensitivity' parameter of joint_risk must be given, unless the first "
+                "argument is a fitted PrivateEstimator. Got an object of type "
+                f"{type(mechanism).__name__}."
+            )
+        mechanism, sensitivity = mechanism.mechanism_, mechanism.sensitivity_
     probability, ratio = _levels(mechanism, sensitivity, confidence)
     if epsilon is None:
         epsilon = np.arange(1, 5) / 4 * _level(mechanism)
@@ -347,21 +337,13 @@ def joint_risk(
             "The 'epsilon' parameter of joint_risk must hold numbers of at least 0, in one "
             f"dimension. Got {shown(epsilon)}."
         )
-    noise = np.array([_noise_probability(mechanism, value, levels) for value in ratio])
-    return JointRisk(mechanism, probability, ratio, levels, noise, confidence)
-
-
-def _read_estimator(model: Any) -> tuple[Any, Any]:
-    if not hasattr(model, "sensitivity_"):
-        raise ValueError(
-            "The 'sensitivity' parameter of joint_risk must be given, unless the first argument is "
-            f"a fitted PrivateEstimator. Got an object of type {type(model).__name__}."
-        )
-    return model.mechanism_, model.sensitivity_
+    laws = [_law(mechanism, each) if math.isfinite(each) else None for each in ratio.tolist()]
+    noise = [np.zeros(levels.size) if law is None else law.cdf(levels) for law in laws]
+    return JointRisk(mechanism, probability, ratio, levels, np.array(noise), confidence)
 
 
 def _levels(
-    mechanism: Mechanism, sensitivity: object, confidence: float | None
+    mechanism: Mechanism, sensitivity: Any, confidence: float | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the probabilities over the pair, and the distances in units of the sensitivity."""
     if confidence is not None:
@@ -377,13 +359,3 @@ def _levels(
         return rank / (m + 1), ratio
     error = math.sqrt(-math.log1p(-confidence) / (2 * m))
     return np.maximum(rank / m - error, 0.0), ratio
-
-
-def _noise_probability(
-    mechanism: Mechanism, ratio: float, epsilon: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    registered = privacy_loss_distribution.dispatch(type(mechanism))
-    only_epsilon = registered is privacy_loss_distribution.dispatch(object)
-    if math.isinf(ratio) or (ratio > 1 and only_epsilon):
-        return np.zeros(epsilon.size)
-    return privacy_loss_distribution(mechanism, distance=ratio).cdf(epsilon)

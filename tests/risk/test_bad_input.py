@@ -1,17 +1,14 @@
 """Any number is answered rightly, or refused by the name of its parameter.
 
-On a grid of what is missing, infinite, zero, negative, tiny and huge, every public function and
-class either gives what quadrature of the definition gives, or raises an error that says which
-parameter is wrong.
+Numbers that are missing, infinite, zero, negative, tiny and huge are tried in every public function
+and class.
 """
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.integrate import quad
 
 from skdp import LaplaceMechanism
 from skdp.risk import (
@@ -26,8 +23,6 @@ from skdp.risk import (
     joint_risk,
     privacy_loss_distribution,
 )
-
-# the published formulas are what is asked for
 
 NAN, INF = math.nan, math.inf
 ODD = [NAN, INF, -INF, 0.0, -0.0, -1.0, 5e-324, 1e-300, 0.5, 1.0, 1e10, 1e160, 1.7e308]
@@ -70,13 +65,9 @@ USUAL = {
     "epsilon": 0.5,
     "epsilon0": 0.7,
     "mu": 1.0,
-    "rho": 0.1,
     "confidence": 0.6,
-    "n_pairs": 200,
     "n": 10,
     "delta": 1e-5,
-    "n_outputs": 2,
-    "eta": 1.5,
     "budget": 600_000.0,
     "stakeholders": 100,
     "c": 1.0,
@@ -106,9 +97,7 @@ def test_parameters_are_answered_or_refused_by_name(name, parameter):
     takes_objects = parameter in ("estimate", "sensitivity")
     for odd in [*ODD, 0, -1, 3, 10**400, 2**53, *([] if takes_objects else NO_NUMBERS)]:
         found, refusal = answer(lambda odd=odd: function(**usual | {parameter: odd}))
-        if (
-            refusal
-        ):  # a level above that of the mechanism, or a budget below the cost, has two sides
+        if refusal:  # a level above the mechanism's, or a budget below the cost, has two sides
             assert "parameter of" in refusal, odd
             continue
         answered += 1
@@ -155,45 +144,6 @@ def test_levels_at_odd_probabilities(law):
     for wrong in (NAN, 0.0, -1.0, INF):
         with pytest.raises(ValueError, match="'step' parameter of from_law must be in"):
             GridLoss.from_law(law, wrong)
-
-
-@pytest.mark.loop("scale", [1e-3, 0.3, 1.0, 5.0, 40.0])
-@pytest.mark.loop("kind", [LaplaceLoss, GaussianLoss])
-def test_laws_by_quadrature_of_their_definition(kind, scale):
-    """The noise is integrated piece by piece, as the loss has corners."""
-    if kind is LaplaceLoss:
-        cuts = [-60.0, 0.0, scale, scale + 60]
-
-        def density(u):
-            return math.exp(-abs(u)) / 2
-
-        def loss(u):
-            return abs(u - scale) - abs(u)
-    else:
-        cuts = [-40.0, 0.0, scale / 2, scale, 40.0 + scale]
-
-        def density(u):
-            return math.exp(-(u**2) / 2) / math.sqrt(2 * math.pi)
-
-        def loss(u):
-            return scale**2 / 2 - scale * u
-
-    def corner(level):  # the noise at which the loss passes the level
-        inside = (scale - level) / 2 if kind is LaplaceLoss else scale / 2 - level / scale
-        return min(max(inside, cuts[0]), cuts[-1])
-
-    def mean(function, level):
-        ends = sorted({*cuts, corner(level)})
-        pieces = (quad(function, *pair, epsabs=1e-13, limit=200) for pair in pairwise(ends))
-        return sum(value for value, _ in pieces)
-
-    for level in (-2 * scale, -0.4 * scale, 0.0, 0.1 * scale, 0.9 * scale, 3 * scale):
-        delta = mean(
-            lambda u, e=level: density(u) * max(0.0, -math.expm1(min(e - loss(u), 0.0))), level
-        )
-        below = mean(lambda u, e=level: density(u) * (loss(u) <= e), level)
-        assert_allclose(kind(scale).delta(level), delta, atol=1e-10)
-        assert_allclose(kind(scale).cdf(level), below, atol=1e-9)
 
 
 GRID = {"step": 0.1, "first": -1, "probabilities": np.full(4, 0.25), "infinity": 0.0, "limit": 0.2}
