@@ -40,8 +40,9 @@ from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 
 SEARCHES = (
-    "A search of scikit-learn pays for a fit of each candidate for each fold and once more. After "
-    "this error it goes on, with missing scores, unless it is given error_score='raise'."
+    "A search of scikit-learn pays for a fit of each candidate for each fold and once more; "
+    "PrivacyAccountant.check(model, n_fits) says beforehand whether the budget allows them. After "
+    "this error the search goes on, with missing scores, unless it is given error_score='raise'."
 )
 
 
@@ -304,9 +305,8 @@ class PrivateEstimator(PrivateModel):
         # of the records as given, and before a draw from the oracle
         check_holds_no_record(self, Dataset(X, y, sample_weight))
         pays = find_accountant(self.accountant)
-        spend = least_spend(self.mechanism, self.sensitivity, dataset.n_records)
         try:
-            pays.rehearse(spend)  # before pairs are sampled
+            pays.rehearse(self._least_spend(dataset.n_records))  # before pairs are sampled
         except BudgetExceededError as error:
             error.add_note(SEARCHES)
             raise
@@ -314,6 +314,11 @@ class PrivateEstimator(PrivateModel):
         plan = prepared.plan()
         released = plan.execute_checked(prepared.example, random_state=self.random_state)
         return self._keep(plan, released)
+
+    def _least_spend(self, n_samples: int = 1) -> dict[str, Any]:
+        """Return what a fit spends at least, which does not depend on the number of records."""
+        check_parameters(self)
+        return least_spend(self.mechanism, self.sensitivity, n_samples)
 
     @usual_errors
     def plan(self, n_samples: int, like: Container = None, scoring: Scoring = None) -> ReleasePlan:

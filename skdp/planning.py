@@ -34,7 +34,9 @@ from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan, check_chooses, of_all
 from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.calibration import OrderStatistic
 from skdp.sensitivity.encoded import check_pilots_within, encoded
+from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.progress import one_count
@@ -91,9 +93,10 @@ def least_spend(
     n_alternatives: int = 1,
 ) -> dict[str, Any]:
     """Return what a release spends at least, whatever its sensitivity will be."""
-    promise = mechanism.guarantee()
-    if isinstance(sensitivity, SensitivitySampler):
-        level = sensitivity.plan(n_samples).order_statistic
+    promise, level = mechanism.guarantee(), sensitivity
+    if isinstance(level, SensitivitySampler):
+        level = level.plan(n_samples).order_statistic
+    if isinstance(level, OrderStatistic | SensitivityEstimate | KnownSensitivity):
         gamma, confidence = of_all(level.gamma, level.confidence, n_alternatives)
         promise = replace(mechanism.guarantee(gamma), confidence=confidence)
     return {"guarantee": promise, "law": mechanism.noise_law}

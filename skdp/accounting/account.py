@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from skdp.accounting.exact import above, below, finite
 from skdp.accounting.ledger import Ledger, lock
 from skdp.accounting.spend import Spend
-from skdp.accounting.tally import Limits, Tally, largest_square
+from skdp.accounting.tally import Tally, largest_square
 from skdp.core.checks import warn
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
@@ -26,7 +27,13 @@ class Account:
         """Write a row, if the limits allow it."""
         with self.ledger.transaction():
             with_it = self.check([(spend, guarantee)])
-            self._warn_if_void(self._counted[0], with_it)
+            void = with_it.void(self.ledger.limits)
+            if void and not self._counted[0].void(self.ledger.limits):
+                warn(
+                    f"With this release the budget {self.ledger.path!r} comes to "
+                    f"{' and '.join(void)}: together its releases promise nothing. Sample at a "
+                    "smaller gamma, ask for a smaller delta, or release less."
+                )
             number = self.ledger.append(spend)
         self._counted = with_it, number, spend
 
@@ -34,7 +41,7 @@ class Account:
         """Return the sums with these rows, or refuse the first that does not fit."""
         before = self.current()
         tally = before.copy()
-        for spend, guarantee in asked:
+        for n_fitting, (spend, guarantee) in enumerate(asked):
             if tally.relation not in (None, spend.relation):
                 raise ValueError(
                     f"The ledger {self.ledger.path!r} is for {tally.relation} neighbors. Got a "
@@ -42,18 +49,8 @@ class Account:
                 )
             tally.add(spend)
             if tally.admitted_by(self.ledger.limits) is None:
-                raise self._exceeded(before, [each for each, _ in asked], guarantee)
+                raise self._exceeded(before, [each for each, _ in asked], guarantee, n_fitting)
         return tally
-
-    def _warn_if_void(self, before: Tally, tally: Tally) -> None:
-        """Warn of the release with which the releases promise nothing together."""
-        void = tally.void(self.ledger.limits)
-        if void and not before.void(self.ledger.limits):
-            warn(
-                f"With this release the budget {self.ledger.path!r} comes to {' and '.join(void)}: "
-                "together its releases promise nothing. Sample at a smaller gamma, ask for a "
-                "smaller delta, or release less."
-            )
 
     def current(self) -> Tally:
         """Return the sums over all rows; those of other processes may be new."""
@@ -80,32 +77,28 @@ class Account:
 
     def left(self, n_releases: int, tally: Tally) -> float:
         """Return the largest epsilon that each of so many further releases may have."""
-        limits = self.ledger.limits
-        if limits.gamma is not None and tally.joint_gamma > finite(limits.gamma):
+        limits, sums = self.ledger.limits, tally.sums
+        if limits.gamma is not None and sums.joint_gamma > finite(limits.gamma):
             return 0.0
         if math.isinf(limits.epsilon):
             return math.inf
-        best = below((finite(limits.epsilon) - tally.epsilon) / n_releases)
+        best = below((finite(limits.epsilon) - sums.epsilon) / n_releases)
         if limits.slack:
             most = largest_square(limits.epsilon, limits.slack)
-            squares = most * (1 - 1e-11) - above(tally.square)  # rounding takes less
+            squares = most * (1 - 1e-11) - above(sums.square)  # rounding takes less
             best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-11))
         return best if best * n_releases > DUST * limits.epsilon else 0.0
 
     def gamma_left(self, tally: Tally) -> float:
-        """Return the gamma of further releases, and 0 where only a rounding of it is left."""
-        limit = self.ledger.limits.gamma or 0.0
-        left = below(finite(limit) - tally.joint_gamma)
-        return left if left > DUST * limit else 0.0
+        """Return the gamma of further releases."""
+        return _rest(finite(self.ledger.limits.gamma or 0.0), tally.sums.joint_gamma)
 
     def delta_left(self, tally: Tally) -> float:
-        """Return the delta of further releases, and 0 where only a rounding of it is left."""
-        limit = self.ledger.limits.free_delta
-        left = below(limit - tally.delta)
-        return left if left > DUST * limit else 0.0
+        """Return the delta of further releases."""
+        return _rest(self.ledger.limits.free_delta, tally.sums.delta)
 
     def _exceeded(
-        self, before: Tally, spends: list[Spend], guarantee: PrivacyGuarantee
+        self, before: Tally, spends: list[Spend], guarantee: PrivacyGuarantee, n_fitting: int
     ) -> BudgetExceededError:
         limits, spent = self.ledger.limits, before.total(self.ledger.limits)
         seen = before.seen_by(spends[-1].partition, spends[-1].part)
@@ -114,10 +107,10 @@ class Account:
             with_it.add(spend)
             alone.add(spend)
         which = "this release" if alone.n_releases == 1 else "these releases"
-        asked = alone.total(Limits(math.inf, 1.0, None, 0.0))
+        fitting = f", of which {n_fitting} would fit" if len(spends) > 1 else ""
         return BudgetExceededError(
             f"The budget {self.ledger.path!r} does not allow {which}, and nothing was released: "
-            f"its limits are {limits}; spent is {spent}; asked for was {asked}. "
+            f"its limits are {limits}; spent is {spent}; asked for was {alone.total()}{fitting}. "
             f"{self._remedy(seen, with_it, left)}, or begin a new ledger with larger limits and "
             "spend there first what is spent here.",
             spent,
@@ -129,17 +122,23 @@ class Account:
         """Say what the limits still allow, of the one that is too small."""
         limits, gamma, delta = self.ledger.limits, self.gamma_left(seen), self.delta_left(seen)
         beside = " beside the slack" if limits.slack else ""
-        most = f"One more release may have an epsilon of {left:g}"
+        most, sums = f"One more release may have an epsilon of {left:g}", with_it.sums
         if not left:
             return "Nothing is left: stop here"
         if limits.gamma is not None:
             most += "" if gamma else " and no gamma (only what is known on paper)"
-            if with_it.joint_gamma > finite(limits.gamma):
+            if sums.joint_gamma > finite(limits.gamma):
                 also = f"{most}. " if with_it.total(limits).epsilon > limits.epsilon else ""
-                gamma = above(with_it.joint_gamma)
+                gamma = above(sums.joint_gamma)
                 return f"{also}Gamma would be {gamma:g}, jointly: sample at a smaller one"
-        if with_it.delta <= limits.free_delta:
+        if sums.delta <= limits.free_delta:
             return f"{most}: ask for less"
         if delta:
             return f"One more release may have a delta of {delta:g}{beside}: ask for less"
         return f"No delta is left{beside}: ask for what promises without one"
+
+
+def _rest(limit: Fraction, spent: Fraction) -> float:
+    """Return what is left of a limit, and 0 where only a rounding of it is left."""
+    left = below(limit - spent)
+    return left if left > DUST * limit else 0.0

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Self
-from weakref import WeakValueDictionary, finalize
+from weakref import finalize
 
 from skdp.accounting.account import Account
-from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger, lock
+from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger
 from skdp.accounting.spend import Spend, estimator_first, short_label
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
 from skdp.core.checks import LONGEST, check_count, shorten, shown, warn
@@ -22,7 +22,6 @@ from skdp.exceptions import LedgerError
 
 _blocks: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("blocks", default=())
 _open: list[PrivacyAccountant] = []  # of the blocks of all threads
-_accounts: WeakValueDictionary[tuple, Account] = WeakValueDictionary()  # that pickles share
 opened: dict[tuple, str] = {}  # names of the budgets of this process, the last one at the end
 
 
@@ -46,9 +45,8 @@ class PrivacyAccountant:
         Limit of the total gamma, jointly over pair and samplers: an estimate with a confidence c
         counts as ``1 - c (1 - gamma)``. None is no limit.
     slack : float in [0, delta], default=0.0
-        Part of `delta` that is kept back, so that many small releases may be composed by more than
-        the sum of their epsilons: see the user guide. The deltas of the releases then share the
-        rest.
+        Part of `delta` that is kept back, so that many small releases cost less than the sum of
+        their epsilons: see the user guide. The deltas of the releases share the rest.
 
     Raises
     ------
@@ -130,9 +128,7 @@ class PrivacyAccountant:
         LedgerError
             If there is no whole ledger.
         """
-        accountant = _of(Account(Ledger(os.fspath(path), None)))
-        accountant._remember()
-        return accountant
+        return _reopen(os.fspath(path))
 
     def _remember(self) -> None:
         """Let releases that are charged to no budget be told of this one while it is there."""
@@ -144,7 +140,7 @@ class PrivacyAccountant:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it is in a file or has a limit."""
+        """Whether the ledger is in a file or has a limit."""
         return self.path != MEMORY or math.isfinite(self._limits.epsilon)
 
     @property
@@ -183,15 +179,14 @@ class PrivacyAccountant:
         law : NoiseLaw or None, default=None
             The law of its noise; None if no more is known than the guarantee.
         n_releases : int of at least 1, default=1
-            More than one for a series of equal releases that is fixed in advance and counted as a
-            whole. Their targets may depend on earlier outcomes; number, epsilons and noise may not.
+            Length of a series of equal releases that is fixed in advance and counted as a whole.
+            Their targets may depend on earlier outcomes; number, epsilons and noise may not.
         composed_at : float in [0, 1) or None, default=None
             Delta at which such a series is composed by the laws of its noise, which costs less than
             its releases one by one. None takes their sum.
         sensitivity_key : str or None, default=None
             Identifies the sensitivity estimate. Its gamma counts for each release, the doubt that
-            its confidence leaves once for each key. None is an estimate of its own for each
-            release.
+            its confidence leaves once for each key. None is an estimate of its own.
         label : str or None, default=None
             A name of the release, in public words.
 
@@ -207,7 +202,9 @@ class PrivacyAccountant:
             If `law` does not belong to it, `composed_at` is below the delta of the releases, or the
             ledger is for other neighboring datasets.
         """
-        row = self._row(guarantee, law, n_releases, composed_at, sensitivity_key, label)
+        row = self._row(
+            guarantee, n_releases, composed_at, label, law=law, sensitivity_key=sensitivity_key
+        )
         self._account.commit(row, guarantee)
 
     def rehearse(self, *spends: Mapping[str, Any]) -> None:
@@ -223,20 +220,63 @@ class PrivacyAccountant:
         Raises
         ------
         BudgetExceededError
-            If they would exceed a limit together. Its `spent` is what was spent before them.
+            If they would exceed a limit together. The message says how many of them fit.
         TypeError, ValueError
             As :meth:`spend`.
         """
         self._account.check([(self._row(**each), each["guarantee"]) for each in spends])
 
+    def check(self, model: Any, n_fits: int) -> None:
+        """Refuse fits of a model that the budget does not allow together, before the first.
+
+        A search of scikit-learn goes on with missing scores when the budget is exhausted within
+        it. Nothing is spent and nothing is kept free, as by :meth:`rehearse`.
+
+        Parameters
+        ----------
+        model : PrivateEstimator
+            The model, fitted or not. Its mechanism and its sensitivity say what a fit costs.
+        n_fits : int of at least 1
+            Number of fits: for a grid search the candidates times the folds, plus one.
+
+        Raises
+        ------
+        BudgetExceededError
+            If so many fits would exceed a limit. The message says how many fit.
+        TypeError
+            If `model` is no PrivateEstimator.
+
+        Examples
+        --------
+        A grid search over two candidates in three folds, and the fit of the best one:
+
+        >>> from sklearn.linear_model import Ridge
+        >>> from skdp import BudgetExceededError, LaplaceMechanism, PrivateEstimator
+        >>> from skdp.accounting import PrivacyAccountant
+        >>> ledger = PrivacyAccountant(":memory:", epsilon=3.0)
+        >>> model = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(0.5), sensitivity=0.1)
+        >>> try:
+        ...     ledger.check(model, n_fits=2 * 3 + 1)
+        ... except BudgetExceededError as error:
+        ...     print("6 would fit" in str(error))
+        True
+        """
+        n_fits = check_count("n_fits", n_fits, "PrivacyAccountant.check")
+        if not hasattr(model, "_least_spend"):
+            raise TypeError(
+                "The 'model' parameter of PrivacyAccountant.check must be a PrivateEstimator. "
+                f"Got {shown(model)}."
+            )
+        spend = model._least_spend()
+        self._account.check([(self._row(**spend), spend["guarantee"])] * n_fits)
+
     def _row(
         self,
         guarantee: PrivacyGuarantee,
-        law: NoiseLaw | None = None,
         n_releases: int = 1,
         composed_at: float | None = None,
-        sensitivity_key: str | None = None,
         label: str | None = None,
+        **others: Any,
     ) -> Spend:
         """Return the row of a release, or refuse what is none."""
         owner = "PrivacyAccountant.spend"
@@ -258,13 +298,7 @@ class PrivacyAccountant:
             label = ": ".join(filter(None, (block, estimator_first(label or ""))))
         partition, part = self._where
         row = Spend.of(
-            guarantee,
-            law,
-            n_releases,
-            partition=partition,
-            part=part,
-            sensitivity_key=sensitivity_key,
-            label=label,
+            guarantee, label=label, n_releases=n_releases, partition=partition, part=part, **others
         )
         if composed_at is None or n_releases == 1:
             return row
@@ -340,7 +374,7 @@ class PrivacyAccountant:
         Returns
         -------
         float of at least 0
-            They may be spent one by one.
+            The epsilon of each, which may be spent one by one.
         """
         check_count("n_releases", n_releases, "PrivacyAccountant.remaining")
         return self._account.left(n_releases, self._account.current().seen_by(*self._where))
@@ -361,8 +395,7 @@ class PrivacyAccountant:
         Returns
         -------
         pandas.DataFrame
-            A row for each row of the ledger. A long label is cut as on the command line; `rows`
-            has the whole.
+            A row for each row of the ledger. A long label is cut; `rows` has the whole.
         """
         import pandas as pd
 
@@ -381,8 +414,8 @@ class PrivacyAccountant:
         Parameters
         ----------
         label : str or None, default=None
-            A name for the block in public words, such as "Monday", which goes before the name of
-            each release, also of releases that are given an accountant of the same ledger. A block
+            A name for the block in public words, such as "Monday". It goes before the name of each
+            release, also of releases that are given an accountant of the same ledger. A block
             within another of the ledger goes by both labels.
 
         Yields
@@ -419,19 +452,17 @@ class PrivacyAccountant:
 
     @property
     def _label_here(self) -> str | None:
-        """Its own label, or that of a block of the same ledger."""
+        """The label of this accountant, or that of a block of the same ledger."""
         key = self._account.ledger.key
-        given = (each for each in reversed(_blocks.get() or [*_open]) if each._label)
-        block = next((each._label for each in given if each._account.ledger.key == key), None)
-        return self._label or block
+        blocks = [each for each in _blocks.get() or _open if each._account.ledger.key == key]
+        return next((each._label for each in [self, *reversed(blocks)] if each._label), None)
 
     def part(self, partition: str, part: str) -> PrivacyAccountant:
         """Return an accountant for releases that see one part of the records only.
 
         A record is in one part of a partition, so of its parts only the costliest counts, also in
-        gamma: releases of other parts need not cover it. Which record is in which part must be
-        public, and must not change when a record is replaced; that is assumed, and nobody checks
-        it.
+        gamma. Which record is in which part must be public, and must not change when a record is
+        replaced; that is assumed, and nobody checks it.
 
         Parameters
         ----------
@@ -486,12 +517,10 @@ class PrivacyAccountant:
             gamma = account.gamma_left(tally)
             none = "no gamma: only what is known on paper"
             shares += f"; gamma={gamma:g}" if gamma else f"; {none}"
-        return "\n".join(
-            [
-                f"budget: {'no limit' if unlimited else limits}",
-                f"spent: {tally.total(limits)}",
-                f"left: {shares if left else 'nothing'}",
-            ]
+        return (
+            f"budget: {'no limit' if unlimited else limits}\n"
+            f"spent: {tally.total(limits)}\n"
+            f"left: {shares if left else 'nothing'}"
         )
 
     def __repr__(self) -> str:
@@ -552,15 +581,14 @@ def _of(
 
 
 def _reopen(
-    path: str, limits: Limits | None, identity: str, label: str | None, where: tuple[str, str]
+    path: str,
+    limits: Limits | None = None,
+    identity: str | None = None,
+    label: str | None = None,
+    where: tuple[str, str] = ("", ""),
 ) -> PrivacyAccountant:
-    """Return an accountant that was pickled, with the sums that others of its ledger share."""
-    with lock:
-        key = path, identity, limits is None
-        account = _accounts.get(key)
-        if account is None:
-            account = _accounts[key] = Account(Ledger(path, limits, identity))
-    made = _of(account, label, where)
+    """Return an accountant of a ledger that exists, such as one that was pickled."""
+    made = _of(Account(Ledger(path, limits, identity)), label, where)
     made._remember()
     return made
 

@@ -1,10 +1,10 @@
 """The file behind a budget: SQLite, a row per spend, each on the disk before anything is released.
 
-A ledger is append-only. Each process opens it anew, since a connection must not be carried across a
-fork, and knows it by a number in the file: a file that was put in its place is refused. The
+A ledger is append-only. Each process opens its file anew, since a connection must not be carried
+across a fork, and knows it by a number in the file: another file in its place is refused. The
 write-ahead log is emptied into the file after each row, so that a file that is moved or copied
-alone holds all rows. A file of two names would have two logs, and processes that share no log do
-not see each other's rows: so a file with a second name is refused, and one whose log was removed.
+alone holds all rows. Processes that share no log do not see each other's rows: so a file with a
+second name, which has a second log, is refused, and one whose log was removed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from skdp.accounting.spend import Spend
 from skdp.accounting.tally import Limits
@@ -56,9 +55,9 @@ _inherited: list[sqlite3.Connection] = []  # closing one in a fork would meddle 
 class Ledger:
     """A ledger file, or one in memory.
 
-    A new file gets the limits, and an existing one must have them; None opens a file that exists,
-    to be read only. `identity` is the number that the file must have, if any; a ledger with limits
-    and an identity is opened when it is used.
+    A new file gets the limits, and an existing one must have them; None opens an existing file to
+    be read only. `identity` is the number that the file must have; a ledger with limits and an
+    identity is opened when it is used, as a pickle may be read where the file is not.
     """
 
     def __init__(self, path: str, limits: Limits | None, identity: str | None = None):
@@ -72,7 +71,7 @@ class Ledger:
         with lock:
             _ledgers.add(self)
         if limits is not None and identity is not None:
-            self.limits = limits  # opened where it is used: a pickle may be read where it is not
+            self.limits = limits
             return
         with lock, self._told("opened"):
             self.limits = self._open(limits)
@@ -89,15 +88,9 @@ class Ledger:
             connection = self._connected()
             if connection.in_transaction:  # of this thread: a signal handler came in between
                 raise LedgerError(f"The ledger {self.path!r} is being written by this thread.")
-            try:
-                connection.execute("BEGIN IMMEDIATE")
+            with _committed(connection):
                 yield connection
-                connection.execute("COMMIT")
-                self._check_files()  # else nobody may see the row
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+            self._check_files()  # else nobody may see the row
 
     def rows(self, start: int = 0) -> list[tuple[int, Spend]]:
         """Return the rows from one of them on, each with its number."""
@@ -154,6 +147,9 @@ class Ledger:
         """Connect, check whose file it is, and return its limits."""
         connection = self._connect()
         try:
+            if not self.read_only:
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA wal_autocheckpoint = 1")
             if limits is not None and self.identity is None:
                 self._create(connection, limits)
             self._check(connection)
@@ -190,15 +186,8 @@ class Ledger:
         return kept
 
     def _connect(self) -> sqlite3.Connection:
-        # Any: mypy cannot match options of several types
-        how: dict[str, Any] = {
-            "timeout": TIMEOUT,
-            "isolation_level": None,
-            "check_same_thread": False,
-        }
-        if self.path == MEMORY:
-            return sqlite3.connect(MEMORY, **how)
-        address = Path(self.path).as_uri()
+        """Connect to the file, as it is to be used."""
+        address = MEMORY if self.path == MEMORY else Path(self.path).as_uri()
         if self.read_only:
             if not os.path.exists(self.path):
                 raise LedgerError(
@@ -208,34 +197,20 @@ class Ledger:
             alone = not os.path.exists(self.path + "-wal")
             still = alone and not os.access(os.path.dirname(self.path), os.W_OK)
             address += "?mode=ro" + "&immutable=1" * still
-        else:
+        elif self.path != MEMORY:
             address += "?mode=rwc" if self.identity is None else "?mode=rw"
-        connection = sqlite3.connect(address, uri=True, **how)
-        if not self.read_only:
-            try:
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.execute("PRAGMA wal_autocheckpoint = 1")
-            except BaseException:
-                connection.close()
-                raise
-        return connection
+        return sqlite3.connect(
+            address, uri=True, timeout=TIMEOUT, isolation_level=None, check_same_thread=False
+        )
 
     def _create(self, connection: sqlite3.Connection, limits: Limits) -> None:
         """Make the tables, if another process has not."""
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with _committed(connection):
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
                 for statement in SCHEMA:
                     connection.execute(statement)
-                connection.execute(
-                    "INSERT INTO ledger VALUES (?, ?, ?, ?, ?)",
-                    (uuid.uuid4().hex, *vars(limits).values()),
-                )
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+                row = uuid.uuid4().hex, *vars(limits).values()
+                connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", row)
 
     def _check(self, connection: sqlite3.Connection) -> None:
         """Refuse a file that is no ledger, of another version, or damaged."""
@@ -270,6 +245,19 @@ class Ledger:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                     raise
             time.sleep(0.005)
+
+
+@contextmanager
+def _committed(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit what a block executes, or roll it back."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _remedy(error: Exception) -> str:

@@ -45,16 +45,17 @@ class Spend:
         law: NoiseLaw | None = None,
         n_releases: int = 1,
         *,
+        sensitivity_key: str | None = None,
+        label: str | None = None,
         partition: str = "",
         part: str = "",
-        **texts: str | None,
     ) -> Spend:
         """Make the row of a release, or of several that are counted one by one."""
         if law is None:
             law = NoiseLaw("pure", guarantee.epsilon)
         else:
             check_law(law, guarantee)
-        for name, text in texts.items():
+        for name, text in (("sensitivity_key", sensitivity_key), ("label", label)):
             if not isinstance(text, str | None):
                 raise TypeError(
                     f"The {name!r} parameter of PrivacyAccountant.spend must be a string. Got an "
@@ -77,8 +78,8 @@ class Spend:
             oracle=guarantee.oracle,
             assumed=guarantee.assumed,
             seeded=int(guarantee.seeded),
-            sensitivity_key=texts.get("sensitivity_key"),
-            label=texts.get("label"),
+            sensitivity_key=sensitivity_key,
+            label=label,
             partition=partition,
             part=part,
         )
@@ -137,17 +138,14 @@ def check_law(law: NoiseLaw, guarantee: PrivacyGuarantee) -> None:
 
 
 def loss_of(law: NoiseLaw) -> PrivacyLossDistribution:
-    """Return the law of the privacy loss, no better than that of noise on a lattice.
-
-    Of one number, the curve of discrete Laplace noise of step w joins points of the continuous
-    one, 2 w apart; that of a distance longer by ``2 ln cosh(w / 2) <= w^2 / 4`` lies above it. Of
-    several numbers, at most epsilon / w of which differ, each takes as much; w is at most
-    ``epsilon / 2^14``.
-    """
+    """Return the law of the privacy loss, no better than that of noise on a lattice."""
     from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss  # scipy takes time
 
     if law.kind == "gaussian":
         return GaussianLoss(law.parameter)
     if law.kind == "pure":
         return PureLoss(law.parameter)
+    # Of one number, the curve of discrete Laplace noise of step w joins points of the continuous
+    # one, 2 w apart; that of a distance longer by 2 ln cosh(w / 2) <= w^2 / 4 lies above it. Of
+    # several numbers, at most epsilon / w of which differ, each takes as much; w <= epsilon / 2^14.
     return LaplaceLoss(law.parameter * (1 + law.parameter * 2**-15 + 2**-50))

@@ -1,18 +1,18 @@
 """What many releases promise together.
 
-Two statements are kept apart. A *filter* holds whatever made the analyst choose the next epsilon,
-and only filters decide whether a release is within the limit. A composition of *fixed* releases
-holds if no epsilon was chosen by the outcome of an earlier release; it is smaller, and for reports.
+A *filter* holds whatever made the analyst choose the next epsilon, and only filters decide whether
+a release is within the limit. A composition of *fixed* releases holds if no epsilon was chosen by
+the outcome of an earlier release; it is smaller, and for reports.
 
-Why the two filters may be used side by side. Each (epsilon, delta) release is an epsilon-private
-one, but for a coin that falls with probability delta and lets it do anything [1]_. Along every path
-the ledger stops while the deltas of all releases are at most D - slack together; so some coin falls
-with at most that probability (1 / prod(1 - delta_i) while none has fallen, and then 0, is a
-martingale). If none falls, the loss is at most the sum of the epsilons: that is the basic filter
-[2]_. The other one is that of concentrated privacy [3]_: with V the sum of the squares, epsilon_i^2
-or, for Gaussian noise, mu_i^2, the loss exceeds ``V / 2 + sqrt(2 V ln(1 / slack))``, where that is
-at most E, with probability at most slack. Which of the two admits the last release is seen from
-the outcomes, so the failures of both, at most D together, are all that can happen.
+Two filters are used side by side. Each (epsilon, delta) release is an epsilon-private one, but for
+a coin that falls with probability delta and lets it do anything [1]_. Along every path the ledger
+stops while the deltas of all releases are at most D - slack together; so some coin falls with at
+most that probability (1 / prod(1 - delta_i) while none has fallen, and then 0, is a martingale). If
+none falls, the loss is at most the sum of the epsilons: that is the basic filter [2]_. The other
+filter is that of concentrated privacy [3]_: with V the sum of the squares, epsilon_i^2 or, for
+Gaussian noise, mu_i^2, the loss exceeds ``V / 2 + sqrt(2 V ln(1 / slack))``, where that is at most
+E, with probability at most slack. Which of the two admits the last release is seen from the
+outcomes, so the failures of both, at most D together, are all that can happen.
 
 References
 ----------
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
@@ -50,15 +50,16 @@ MOST_EPSILON = 10**6  # above it no composition gains anything
 
 @dataclass(frozen=True)
 class Limits:
-    """How much may be spent."""
+    """How much may be spent; without numbers, any amount."""
 
-    epsilon: float
-    delta: float
-    gamma: float | None
-    slack: float
+    epsilon: float = math.inf
+    delta: float = 1.0
+    gamma: float | None = None
+    slack: float = 0.0
 
     def __str__(self) -> str:
-        return numbers(vars(self))
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return ", ".join(f"{n}={v:g}" for n, v in given.items() if v or n == "epsilon")
 
     @property
     def free_delta(self) -> Fraction:
@@ -68,15 +69,14 @@ class Limits:
 
 def check_limits(epsilon: float, delta: float, gamma: float | None, slack: float) -> Limits:
     """Return the limits of an accountant, or refuse numbers out of range."""
-    given = {"epsilon": epsilon, "delta": delta, "slack": slack}
+    owner, given = "PrivacyAccountant", {"epsilon": epsilon, "delta": delta, "slack": slack}
     for name, number in (given if gamma is None else given | {"gamma": gamma}).items():
         if not is_real(number):
             raise TypeError(
-                f"The {name!r} parameter of PrivacyAccountant must be a number. Got "
-                f"{shown(number)}."
+                f"The {name!r} parameter of {owner} must be a number. Got {shown(number)}."
             )
     check_rules(
-        "PrivacyAccountant",
+        owner,
         epsilon=(epsilon, epsilon > 0, "be above 0 (or inf)"),
         delta=(delta, 0 <= delta <= 1, "be in [0, 1]"),
         gamma=(gamma, gamma is None or 0 <= gamma <= 1, "be None or in [0, 1]"),
@@ -98,10 +98,9 @@ class BudgetTotal:
         Probability mass on which the bound may fail.
     gamma : float in [0, 1]
         Probability that some pair of datasets is not covered by its sensitivity: the sum over the
-        releases, and of disjoint parts that of the worst. One estimate may cover a person's record
-        in one release and not in the next, so it counts in each. The probability is joint over the
-        pairs and the samplers, or with a `confidence` over the pairs alone. It holds if no estimate
-        was chosen by the outcome of a release; an analyst who chooses one of several pays for all.
+        releases, and of disjoint parts that of the worst. The probability is joint over the pairs
+        and the samplers, or with a `confidence` over the pairs alone. It holds if no estimate was
+        chosen by the outcome of a release.
     confidence : float in (0, 1) or None
         Probability of the two-level statement; None for a joint one.
     composition : {"nothing", "basic", "filter", "advanced", "numerical"}
@@ -152,13 +151,28 @@ class BudgetTotal:
 
 
 class Sums(NamedTuple):
-    """The sums over the releases that see one part of the records."""
+    """The sums over the releases that see one part of the records, or all parts."""
 
     epsilon: Exact = Fraction(0)
     square: Exact = Fraction(0)
     kept: Fraction = Fraction(1)  # probability that no coin of a delta falls
-    gamma: Fraction = Fraction(0)
-    joint_gamma: Fraction = Fraction(0)
+    gamma: Fraction = Fraction(0)  # share of the pairs that is not covered
+    joint_gamma: Fraction = Fraction(0)  # probability of that, over pairs and samplers
+
+    def plus(self, other: Sums) -> Sums:
+        """Add the sums over other releases."""
+        return Sums(
+            self.epsilon + other.epsilon,
+            self.square + other.square,
+            product_below(self.kept, other.kept),
+            self.gamma + other.gamma,
+            self.joint_gamma + other.joint_gamma,
+        )
+
+    @property
+    def delta(self) -> Fraction:
+        """Probability that a coin falls."""
+        return 1 - self.kept
 
 
 @dataclass
@@ -191,32 +205,21 @@ class Tally:
         self.n_asserted += (ASSERTED in (spend.assumed or "")) * spend.n_releases
         self.relation = spend.relation
         where = spend.partition, spend.part
-        sums = self.parts.get(where, Sums())
-        gamma, joint_gamma = self._gammas(spend) if spend.gamma else (Fraction(0),) * 2
-        self.parts[where] = Sums(
-            sums.epsilon + exact(spend.epsilon),
-            sums.square + spend.square,
-            product_below(sums.kept, 1 - finite(spend.delta)),
-            sums.gamma + gamma,
-            sums.joint_gamma + joint_gamma,
-        )
+        gammas = self._gammas(spend) if spend.gamma else ()
+        added = Sums(exact(spend.epsilon), spend.square, 1 - finite(spend.delta), *gammas)
+        self.parts[where] = self.parts.get(where, Sums()).plus(added)
         row = (spend.law, spend.parameter, spend.each_epsilon, spend.each_delta, spend.coin)
         self.rows[*where, row] += spend.n_releases
         return self
 
     def _gammas(self, spend: Spend) -> tuple[Fraction, Fraction]:
-        """Return the gamma and the joint gamma of a row, and count its estimates.
-
-        By the union bound, the gammas of releases add up, also those of one estimate: each release
-        has a pair of its own, of other columns, other responses or with another seed. With
-        probability c over the sampler a share of at most gamma of the pairs is not covered, so the
-        joint probability is at most ``1 - c (1 - gamma)``. Where all estimates have a confidence,
-        all of their statements hold together with probability 1 - sum (1 - c), over the estimates
-        that differ, of whatever parts.
-
-        The promise is about two datasets that differ in one record. Releases of parts without that
-        record are the same for both, and need no cover: so of disjoint parts the worst counts.
-        """
+        """Return the gamma and the joint gamma of a row, and count its estimates."""
+        # By the union bound, the gammas of releases add up, also those of one estimate: each
+        # release has a pair of its own, of other columns, other responses or with another seed.
+        # With probability c over the sampler a share of at most gamma of the pairs is not covered,
+        # so the joint probability is at most 1 - c (1 - gamma). Where all estimates have a
+        # confidence, all of their statements hold together with probability 1 - sum (1 - c), over
+        # the estimates that differ, of whatever parts.
         gamma, n, confidence = finite(spend.gamma), spend.n_releases, spend.confidence
         estimate = (spend.sensitivity_key, spend.gamma, confidence)
         n_new = n if spend.sensitivity_key is None else int(estimate not in self.estimates)
@@ -239,61 +242,42 @@ class Tally:
         }
         return replace(self, parts=seen)
 
-    def _by_partition(self) -> list[list[Sums]]:
-        """Return the sums of each part, partition by partition."""
-        found: dict[str, list[Sums]] = {}
+    @property
+    def sums(self) -> Sums:
+        """The sums over all releases; of each partition only the worst part counts.
+
+        The promise is about two datasets that differ in one record. Releases of parts without that
+        record are the same for both, and cost nothing.
+        """
+        partitions: dict[str, list[Sums]] = {}
         for (partition, _), sums in self.parts.items():
-            found.setdefault(partition, []).append(sums)
-        return list(found.values())
-
-    @property
-    def epsilon(self) -> Exact:
-        """The sum of the epsilons, of each partition that of the worst part."""
-        return sum(max(each.epsilon for each in parts) for parts in self._by_partition())
-
-    @property
-    def square(self) -> Exact:
-        """The sum of the squares, of each partition that of the worst part."""
-        return sum(max(each.square for each in parts) for parts in self._by_partition())
-
-    @property
-    def delta(self) -> Fraction:
-        """Probability that a coin falls."""
-        kept = Fraction(1)
-        for parts in self._by_partition():
-            kept = product_below(kept, min(each.kept for each in parts))
-        return 1 - kept
-
-    @property
-    def gamma(self) -> Fraction:
-        """Share of the pairs that is not covered, if all statements with a confidence hold."""
-        worst = (max(each.gamma for each in parts) for parts in self._by_partition())
-        return sum(worst, Fraction(0))
-
-    @property
-    def joint_gamma(self) -> Fraction:
-        """Probability over pairs and samplers that a pair is not covered."""
-        worst = (max(each.joint_gamma for each in parts) for parts in self._by_partition())
-        return sum(worst, Fraction(0))
+            partitions.setdefault(partition, []).append(sums)
+        total = Sums()
+        for parts in partitions.values():
+            epsilon, square, kept, gamma, joint = zip(*parts, strict=True)
+            worst = Sums(max(epsilon), max(square), min(kept), max(gamma), max(joint))
+            total = total.plus(worst)
+        return total
 
     def admitted_by(self, limits: Limits) -> str | None:
         """Name the filter that admits the sums, if one does."""
-        if limits.gamma is not None and self.joint_gamma > finite(limits.gamma):
+        sums = self.sums
+        if limits.gamma is not None and sums.joint_gamma > finite(limits.gamma):
             return None
-        if self.delta > limits.free_delta:
+        if sums.delta > limits.free_delta:
             return None
-        if self.epsilon <= exact(limits.epsilon):
+        if sums.epsilon <= exact(limits.epsilon):
             return "basic"
-        if limits.slack and filtered(self.square, limits.slack) <= limits.epsilon:
+        if limits.slack and filtered(sums.square, limits.slack) <= limits.epsilon:
             return "filter"
         return None
 
-    def total(self, limits: Limits) -> BudgetTotal:
+    def total(self, limits: Limits = Limits()) -> BudgetTotal:
         """Return the total that holds whatever made the analyst choose each epsilon."""
         if self.admitted_by(limits) == "filter":
-            return self._total(limits.epsilon, limits.delta, "filter", fixed=False)
+            return self._total(limits.epsilon, limits.delta, "filter")
         how = "basic" if self.n_releases else "nothing"
-        return self._total(above(self.epsilon), above(self.delta), how, fixed=False)
+        return self._total(above(self.sums.epsilon), above(self.sums.delta), how)
 
     def void(self, limits: Limits) -> list[str]:
         """Name the numbers of the total that promise nothing."""
@@ -302,14 +286,13 @@ class Tally:
 
     def fixed_total(self, limits: Limits, delta: float | None = None) -> BudgetTotal:
         """Return the least total that holds if no epsilon was chosen by an outcome."""
-        basic = self.total(limits)
-        if not self.n_releases or self.epsilon > MOST_EPSILON:
-            return basic
+        sums = self.sums
+        if not self.n_releases or sums.epsilon > MOST_EPSILON:
+            return self.total(limits)
+        least = above(sums.delta)
         if delta is None:
-            delta = limits.delta if limits.delta < 1 else above(self.delta)
-        found = {}
-        if finite(delta) >= self.delta:
-            found["basic"] = above(self.epsilon), above(self.delta)
+            delta = limits.delta if limits.delta < 1 else least
+        found = {"basic": (above(sums.epsilon), least)} if finite(delta) >= sums.delta else {}
         groups: dict[str, dict[str, Counter]] = {}
         for (partition, part, row), n in self.rows.items():
             groups.setdefault(partition, {}).setdefault(part, Counter())[row] += n
@@ -322,26 +305,29 @@ class Tally:
                 found[name] = max(composition(chain, delta) for chain in chains), delta
         if not found or all(math.isinf(epsilon) for epsilon, _ in found.values()):
             raise ValueError(
-                f"The 'delta' parameter of total must be at least {above(self.delta):g}, that of "
-                f"the releases. Got {delta:g}."
+                f"The 'delta' parameter of total must be at least {least:g}, that of the releases. "
+                f"Got {delta:g}."
             )
         best = min(found, key=lambda name: found[name][0])
         return self._total(*found[best], best, fixed=best != "basic")
 
-    def _total(self, epsilon: float, delta: float, composition: str, fixed: bool) -> BudgetTotal:
+    def _total(
+        self, epsilon: float, delta: float, composition: str, fixed: bool = False
+    ) -> BudgetTotal:
         declared = sorted({repr(partition) for partition, _ in self.parts if partition})
         assumed = [f"the parts of {name} declared disjoint" for name in declared]
         if self.n_seeded:
             assumed.append(f"{self.n_seeded} with noise from a seeded generator")
         if self.n_asserted:
             assumed.append(f"{self.n_asserted} by what the caller asserts")
-        sure = self.doubt is not None and 0 < self.doubt < 1
-        gamma = self.gamma if sure else self.joint_gamma
+        sums, doubt = self.sums, self.doubt
+        confidence = below(1 - doubt) if doubt is not None and 0 < doubt < 1 else None
+        gamma = sums.joint_gamma if confidence is None else sums.gamma
         return BudgetTotal(
             epsilon,
             delta,
             min(1.0, above(gamma)),
-            below(1 - (self.doubt or 0)) if sure else None,
+            confidence,
             composition,
             fixed,
             self.n_releases,
@@ -355,15 +341,7 @@ def compose(*guarantees: PrivacyGuarantee) -> BudgetTotal:
     tally = Tally()
     for guarantee in guarantees:
         tally.add(Spend.of(guarantee))
-    return tally.total(Limits(math.inf, 1.0, None, 0.0))
-
-
-def numbers(values: Mapping[str, float | None]) -> str:
-    """Write numbers with their names, and leave out those that are zero or None."""
-    said = {name: value for name, value in values.items() if value is not None}
-    return ", ".join(
-        f"{name}={value:g}" for name, value in said.items() if value or name == "epsilon"
-    )
+    return tally.total()
 
 
 def filtered(square: Exact, slack: float) -> float:
@@ -390,15 +368,13 @@ def advanced(rows: Counter, delta: float) -> float:
 
 
 def numerical(rows: Counter, delta: float) -> float:
-    """Return the epsilon of releases that were fixed in advance, from their laws.
-
-    That the noise is discrete is charged: with M the sum of the mu^2, discrete Gaussian noise on
-    lattices of step ``1 / 2^14`` or less of the sensitivity has at most ``exp(M / 2^30)`` times the
-    delta of continuous noise, at an epsilon that is ``M / 2^13`` less (see
-    `skdp.mechanisms.gaussian.lattice_delta`, for all numbers of all releases as one vector).
-    """
+    """Return the epsilon of releases that were fixed in advance, from their laws."""
     from skdp.accounting.laws import GaussianLoss  # scipy takes time
 
+    # That the noise is discrete is charged: with M the sum of the mu^2, discrete Gaussian noise on
+    # lattices of step 1 / 2^14 or less of the sensitivity has at most exp(M / 2^30) times the delta
+    # of continuous noise, at an epsilon that is M / 2^13 less (see
+    # `skdp.mechanisms.gaussian.lattice_delta`, for all numbers of all releases as one vector).
     left = _left(((coin, n) for (*_, coin), n in rows.items()), delta)
     square = math.fsum(n * row[1] ** 2 for row, n in rows.items() if row[0] == "gaussian")
     laws: list[PrivacyLossDistribution] = [GaussianLoss(math.sqrt(square))] if square else []
