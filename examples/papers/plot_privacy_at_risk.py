@@ -24,12 +24,7 @@ from at_risk import (
 )
 from reproduced import compare
 
-from skdp.risk import (
-    CompensationModel,
-    LaplaceLoss,
-    advanced_composition,
-    basic_composition,
-)
+from skdp.risk import CompensationModel, LaplaceLoss, advanced_composition
 
 # %%
 # Figure 1: a stronger level and its confidence
@@ -174,7 +169,7 @@ for ax, epsilon0 in zip(axes, (0.1, 0.5, 1.0), strict=True):
     rows = np.array(
         [
             [
-                basic_composition(epsilon0, n),
+                n * epsilon0,
                 advanced_composition(epsilon0, n, delta),
                 paper_composition(epsilon, epsilon0, level, n, delta),
                 LaplaceLoss(epsilon0).self_compose(n).epsilon(delta),
@@ -197,7 +192,7 @@ for epsilon0 in (0.1, 0.5, 1.0):
     epsilon = published.optimal_epsilon(epsilon0)
     args = epsilon, epsilon0, paper_confidence(epsilon, epsilon0)
     n = 1
-    while paper_composition(*args, n, delta) > basic_composition(epsilon0, n):
+    while paper_composition(*args, n, delta) > n * epsilon0:
         n += 1
     crossings.append(n)
 

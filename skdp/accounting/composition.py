@@ -1,12 +1,11 @@
 """The privacy loss and its composition.
 
 The privacy loss L of a release is the logarithm of how much more likely its outcome is under a
-dataset than under its neighbor: a random number, because the outcome is one. Every promise about a
-release can be read from the law of L. Losses of independent releases add up, so their laws are
-convolved, on a grid. A law is put on the grid by joining the points of its curve delta(epsilon)
-with straight lines in exp(epsilon) [1]_: the curve is convex there, so the joined one lies above
-it, and it is the curve of a discrete loss. A loss with a curve above another one composes to a
-curve above.
+dataset than under its neighbor. Every promise about a release can be read from the law of L. Losses
+of independent releases add up, so their laws are convolved, on a grid. A law is put on the grid by
+joining the points of its curve delta(epsilon) with straight lines in exp(epsilon) [1]_: the curve
+is convex there, so the joined one lies above it, and it is the curve of a discrete loss. A loss
+with a curve above another one composes to a curve above.
 
 References
 ----------
@@ -63,7 +62,7 @@ class PrivacyLossDistribution(ABC):
         Returns
         -------
         float or ndarray of float in [0, 1]
-            ``P(L <= loss)``, of the shape of `loss`; nan where that is.
+            ``P(L <= loss)``; nan where `loss` is.
         """
         return _evaluated(self._cdf, check_levels("loss", loss, "cdf"), 0.0, 1.0)
 
@@ -78,7 +77,7 @@ class PrivacyLossDistribution(ABC):
         Returns
         -------
         float or ndarray of float in [0, 1]
-            ``P(abs(L) <= epsilon)``, of the shape of `epsilon`; nan where that is.
+            ``P(abs(L) <= epsilon)``; nan where `epsilon` is.
         """
         return _evaluated(self._two_sided, check_levels("epsilon", epsilon, "two_sided"), 0.0, 1.0)
 
@@ -93,8 +92,7 @@ class PrivacyLossDistribution(ABC):
         Returns
         -------
         float or ndarray of float in [0, 1]
-            The mean of ``max(0, 1 - exp(epsilon - L))``, of the shape of `epsilon`; nan where
-            that is.
+            The mean of ``max(0, 1 - exp(epsilon - L))``; nan where `epsilon` is.
         """
         return _evaluated(self._delta, check_levels("epsilon", epsilon, "delta"), 1.0, 0.0)
 
@@ -133,13 +131,13 @@ class PrivacyLossDistribution(ABC):
     @property
     def bound(self) -> float:
         """Level that the loss never exceeds; inf if there is none."""
-        return self._bound()
+        return self._support()[1]
 
     def self_compose(self, n: int) -> PrivacyLossDistribution:
         """Law of the total loss of `n` independent releases.
 
-        A law that is on no grid yet is put on one, of distance .001, less if the loss is small or n
-        is large, and more where n is above some 10,000; ``GridLoss.from_law`` takes another one.
+        A law that is on no grid yet is put on one of a suitable distance, .001 or less where n is
+        below some 10,000; ``GridLoss.from_law`` takes another one.
 
         Parameters
         ----------
@@ -160,8 +158,7 @@ class PrivacyLossDistribution(ABC):
         Parameters
         ----------
         other : PrivacyLossDistribution
-            The loss of the other release. Both are put on the finer of their grids, or on a coarser
-            one where the range of the losses needs it.
+            The loss of the other release.
 
         Returns
         -------
@@ -203,9 +200,6 @@ class PrivacyLossDistribution(ABC):
     def _support(self) -> tuple[float, float]:
         """Return an interval that holds the loss, all but a mass of 1e-16 at either end."""
 
-    def _bound(self) -> float:
-        return self._support()[1]
-
     def _self_compose(self, n: int) -> PrivacyLossDistribution:
         return GridLoss.from_law(self, _default_step(self, n))._power(n)
 
@@ -219,9 +213,8 @@ class PrivacyLossDistribution(ABC):
 class GridLoss(PrivacyLossDistribution):
     """A discrete privacy loss: mass `probabilities[i]` at ``(first + i) * step``, some at infinity.
 
-    Made by `self_compose` and `compose`. `delta` and `epsilon` are never below the truth. `cdf`,
-    `two_sided` and `quantile` are those of the discrete law, in which each of the losses that
-    were added has moved by at most one step.
+    Made by `self_compose` and `compose`. `delta` and `epsilon` are never below the truth. In `cdf`,
+    `two_sided` and `quantile` each of the losses that were added has moved by at most one step.
 
     Parameters
     ----------
@@ -287,7 +280,7 @@ class GridLoss(PrivacyLossDistribution):
         Returns
         -------
         GridLoss
-            Its `delta` agrees with that of the law on the grid and is above it between.
+            Its `delta` is that of the law at the points of the grid, and above it between them.
         """
         step = check_real("step", step, "from_law", 0.0, math.inf)
         if isinstance(law, cls) and law.step == step:
@@ -306,7 +299,8 @@ class GridLoss(PrivacyLossDistribution):
         """The points of the grid, ndarray of float of shape (n_points,)."""
         return self.step * np.arange(self.first, self.first + self.probabilities.size, dtype=float)
 
-    def _bound(self) -> float:
+    @property
+    def bound(self) -> float:
         return self.limit
 
     def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:

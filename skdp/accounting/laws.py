@@ -37,21 +37,13 @@ class LaplaceLoss(PrivacyLossDistribution):
 
     Notes
     -----
-    Several outputs at the same L1 distance are never worse than one. For `delta`, `epsilon` and
-    composition: go from one target value to the other along one coordinate at a time. Each stage
-    is a pair of shifted Laplace laws, whose best tests are half-lines; so the trade-off curves of
-    the stages chain up to at least that of one coordinate which carries the whole distance [1]_.
-    For ``cdf(l)`` with l >= 0: coordinate i at distance v_i contributes ``v_i - 2 B_i
-    min(E_i, v_i)``, B_i a fair coin and E_i exponential, so L <= l means that
-    ``sum B_i min(E_i, v_i) >= t`` with ``t = (epsilon0 - l) / 2``. The coins split the
-    coordinates into two groups, of which one has distances that add up to at least
-    ``epsilon0 / 2 >= t``. Lower them until they add up to t: all its E_i are above theirs with
-    probability exp(-t). Exchanging the groups has probability 1/2, so P(L <= l) is at least
-    exp(-t) / 2, which is its value for one output.
+    Several outputs at the same L1 distance are never worse than one, in `delta`, `epsilon`,
+    composition and `cdf` at levels of at least 0: the user guide has the proof, by the chain of
+    trade-off curves of [1]_.
 
-    The law is that of continuous noise. `LaplaceMechanism` draws discrete noise on a fine lattice,
-    of step w in units of the scale, w about ``epsilon0 / 2**14`` or less: there, probabilities
-    differ by a factor within ``1 +- w`` and `delta` by at most ``w**2 / 8``.
+    The law is that of continuous noise. `LaplaceMechanism` draws discrete noise on a lattice of
+    step w in units of the scale, w about ``epsilon0 / 2**14`` or less: there, probabilities differ
+    by a factor within ``1 +- w`` and `delta` by at most ``w**2 / 8``.
 
     References
     ----------
@@ -156,7 +148,8 @@ class GaussianLoss(PrivacyLossDistribution):
         reach = -self.mu * float(ndtri(_TAIL))
         return self.mu**2 / 2 - reach, self.mu**2 / 2 + reach
 
-    def _bound(self) -> float:
+    @property
+    def bound(self) -> float:
         return math.inf
 
     def _self_compose(self, n: int) -> PrivacyLossDistribution:
@@ -172,10 +165,9 @@ class GaussianLoss(PrivacyLossDistribution):
 class PureLoss(PrivacyLossDistribution):
     """What is known of the loss of any mechanism that is epsilon0-differentially private.
 
-    `delta`, `epsilon` and composition are those of randomized response, which no such
-    mechanism exceeds [1]_. Probabilities of the loss itself are not ordered in this way: `cdf` and
-    `two_sided` are the largest lower bounds over all these mechanisms. The bound on the cdf comes
-    from two outcomes, one with a loss just above l and one with a loss of -epsilon0.
+    `delta`, `epsilon` and composition are those of randomized response, which no such mechanism
+    exceeds [1]_. `cdf` and `two_sided` are the largest lower bounds over all these mechanisms; that
+    of the cdf comes from two outcomes, one with a loss just above l and one of -epsilon0.
 
     Parameters
     ----------

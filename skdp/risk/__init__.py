@@ -4,16 +4,9 @@ Start from `privacy_loss_distribution`, the law of the privacy loss of one relea
 `joint_risk`, which adds the randomness of the pair when the sensitivity was sampled.
 """
 
-from skdp.accounting.composition import (
-    GridLoss,
-    PrivacyLossDistribution,
-)
+from skdp.accounting.composition import GridLoss, PrivacyLossDistribution
 from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
-from skdp.risk.bounds import (
-    advanced_composition,
-    basic_composition,
-    composition_at_risk,
-)
+from skdp.risk.bounds import advanced_composition
 from skdp.risk.cost import CompensationModel
 from skdp.risk.joint import JointRisk, joint_risk, privacy_loss_distribution
 
@@ -26,8 +19,6 @@ __all__ = [
     "PrivacyLossDistribution",
     "PureLoss",
     "advanced_composition",
-    "basic_composition",
-    "composition_at_risk",
     "joint_risk",
     "privacy_loss_distribution",
 ]

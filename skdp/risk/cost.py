@@ -14,7 +14,6 @@ from scipy.special import expit
 
 from skdp.accounting.laws import LaplaceLoss
 from skdp.core.checks import check_count, check_levels, check_real
-from skdp.risk.bounds import check_stronger
 
 
 def exact_confidence(epsilon: ArrayLike, epsilon0: float) -> Any:
@@ -106,7 +105,8 @@ class CompensationModel:
         float in [0, 1]
             The confidence.
         """
-        epsilon, epsilon0 = check_stronger("confidence", epsilon, epsilon0)
+        epsilon0 = check_real("epsilon0", epsilon0, "confidence", 0.0)
+        epsilon = check_real("epsilon", epsilon, "confidence", 0.0, epsilon0, closed="r")
         return float(self.law(epsilon, epsilon0))
 
     def cost_at_risk(self, epsilon: float, epsilon0: float) -> float:

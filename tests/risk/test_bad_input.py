@@ -18,8 +18,6 @@ from skdp.risk import (
     LaplaceLoss,
     PureLoss,
     advanced_composition,
-    basic_composition,
-    composition_at_risk,
     joint_risk,
     privacy_loss_distribution,
 )
@@ -39,12 +37,7 @@ CALLS = {
     "LaplaceLoss": (LaplaceLoss, ["epsilon0"]),
     "PureLoss": (PureLoss, ["epsilon0"]),
     "GaussianLoss": (GaussianLoss, ["mu"]),
-    "basic_composition": (basic_composition, ["epsilon0", "n"]),
     "advanced_composition": (advanced_composition, ["epsilon0", "n", "delta"]),
-    "composition_at_risk": (
-        composition_at_risk,
-        ["epsilon", "epsilon0", "confidence", "n", "delta"],
-    ),
     "CompensationModel": (CompensationModel, ["budget", "stakeholders", "c", "minimum"]),
     "cost_at_risk": (MODEL.cost_at_risk, ["epsilon", "epsilon0"]),
     "optimal_epsilon": (MODEL.optimal_epsilon, ["epsilon0"]),
