@@ -30,6 +30,10 @@ CARD, FACTS, OBJECT = "README.md", "release.json", "release.joblib"
 MODEL, SAFE_MODEL = "estimator.joblib", "estimator.skops"
 NAMES = frozenset({CARD, FACTS, OBJECT, MODEL, SAFE_MODEL})
 LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy", "joblib")
+ALONE = {
+    MODEL: f"`{MODEL}` is a pickle of the model alone: `joblib.load` needs no skdp.",
+    SAFE_MODEL: f"`{SAFE_MODEL}` is the model alone: `skops.io.load` needs no skdp, runs no code.",
+}
 
 
 def check_free(folder: Path) -> None:
@@ -199,17 +203,13 @@ def model_card(
     warning: str,
     can_simulate: bool,
 ) -> str:
-    """Write the card in Markdown, with the table and the legend of the summary if there is one."""
-    numbers = []
-    if table is not None or not isinstance(value, BaseEstimator):
-        numbers = ["## What was released", _code(table or shown(value)), legend]
-    first, *lines = plan.splitlines()  # of which one repeats the promise
-    described = "\n".join([first, *(line for line in lines if not line.startswith("  promise: "))])
-    is_estimator = isinstance(value, BaseEstimator)
-    what = type(value).__name__ if is_estimator else first.removeprefix("ReleasePlan of ")
-    kind, good = (
-        ("model", "well the model does") if is_estimator else ("value", "exact the value is")
-    )
+    """Write the card in Markdown."""
+    lines = [line for line in plan.splitlines() if not line.startswith("  promise: ")]
+    what, kind, good = lines[0].removeprefix("ReleasePlan of "), "value", "exact the value is"
+    if isinstance(value, BaseEstimator):
+        what, kind, good = type(value).__name__, "model", "well the model does"
+    has_numbers = table is not None or kind == "value"
+    numbers = ["## What was released", _code(table or shown(value)), legend] if has_numbers else []
     seen = "released.summary()  # its numbers beside their standard errors\n" if table else ""
     used = ", ".join(f"{name} {number}" for name, number in _versions().items())
     parts = [
@@ -222,20 +222,15 @@ def model_card(
         *numbers,
         f"**{warning}**" if warning else "",
         "## How it came about",
-        _code(described),
+        _code("\n".join(lines)),
         "## How to load it",
         '```python\nimport skdp\n\nreleased = skdp.load("this folder")\n'
         f"released.value  # the {kind}\n{seen}```",
         *_advice(value, table is not None, can_simulate),
         f"`{OBJECT}` is a pickle, written by joblib: loading it executes what is in it, so "
         f"load only what you trust. Written with {used}.",
+        *(text for name, text in ALONE.items() if name in files),
     ]
-    if MODEL in files:
-        parts.append(f"`{MODEL}` is a pickle of the model alone: `joblib.load` needs no skdp.")
-    if SAFE_MODEL in files:
-        parts.append(
-            f"`{SAFE_MODEL}` is the model alone: `skops.io.load` needs no skdp and runs no code."
-        )
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -251,15 +246,12 @@ def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
 
 def _advice(value: object, has_numbers: bool, can_simulate: bool) -> list[str]:
     """Describe the methods of a loaded release, and warn of `fit`."""
-    lines = []
-    for name, kind in (("predict_interval", is_regressor), ("predict_stability", is_classifier)):
-        if has_numbers and hasattr(value, "predict") and kind(value):
-            says = (
-                "shows how uncertain the noise makes a prediction."
-                if can_simulate
-                else "is not available: the release was saved without `n_draws`."
-            )
-            lines.append(f"`released.{name}(X)` {says}")
+    kinds = {"predict_interval": is_regressor, "predict_stability": is_classifier}
+    predicts = has_numbers and hasattr(value, "predict")
+    says = "is not available: the release was saved without `n_draws`."
+    if can_simulate:
+        says = "shows how uncertain the noise makes a prediction."
+    lines = [f"`released.{n}(X)` {says}" for n, kind in kinds.items() if predicts and kind(value)]
     if hasattr(value, "fit") and not isinstance(value, ReleasedFunction):
         lines.append("`released.value.fit` would fit anew, without any noise: do not call it.")
     return lines

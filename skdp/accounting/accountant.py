@@ -68,13 +68,11 @@ class PrivacyAccountant:
     Notes
     -----
     Limits hold whatever made the analyst choose the next epsilon: they are checked by filters,
-    basic [1]_ and, with a `slack`, fully adaptive advanced composition [2]_.
+    basic and, with a `slack`, fully adaptive advanced composition [1]_.
 
     References
     ----------
-    .. [1] Rogers, Roth, Ullman and Vadhan, "Privacy Odometers and Filters: Pay-as-you-Go
-       Composition", NeurIPS 2016.
-    .. [2] Whitehouse, Ramdas, Rogers and Wu, "Fully-Adaptive Composition in Differential Privacy",
+    .. [1] Whitehouse, Ramdas, Rogers and Wu, "Fully-Adaptive Composition in Differential Privacy",
        ICML 2023.
 
     Examples
@@ -169,8 +167,7 @@ class PrivacyAccountant:
     ) -> None:
         """Count a release, before it is made.
 
-        When this returns, the row is on the disk. If it raises, private data must not be looked
-        at; the row may be there, but nothing is counted too little.
+        When this returns, the row is on the disk. If it raises, private data must not be looked at.
 
         Parameters
         ----------
@@ -320,8 +317,8 @@ class PrivacyAccountant:
             The total is then the least that basic, advanced and numerical composition of the laws
             give. Otherwise it is the sum or, where that is above the limit, the limit itself.
         label : str or None, default=None
-            A block of :meth:`as_default`, such as "Monday", or a release, whose own total is asked
-            for; None is all. There is a warning if the ledger has no such label.
+            A block of :meth:`as_default` or a release whose own total is asked for; None is all.
+            There is a warning if the ledger has no such label.
 
         Returns
         -------
@@ -407,16 +404,14 @@ class PrivacyAccountant:
     def as_default(self, label: str | None = None) -> Iterator[PrivacyAccountant]:
         """Let this accountant count all releases of a block that are given no other one.
 
-        Other threads count here too while the block lasts, unless blocks of another ledger are open
-        as well. Worker processes do not know the block, and refuse releases without an accountant:
-        give those this one.
+        Other threads count here too, unless blocks of another ledger are open as well. Worker
+        processes do not know the block, and refuse releases without an accountant.
 
         Parameters
         ----------
         label : str or None, default=None
-            A name for the block in public words, such as "Monday". It goes before the name of each
-            release, also of releases that are given an accountant of the same ledger. A block
-            within another of the ledger goes by both labels.
+            A name for the block in public words, such as "Monday", which goes before the name of
+            each release. A block within another of the same ledger goes by both labels.
 
         Yields
         ------

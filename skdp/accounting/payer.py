@@ -23,13 +23,12 @@ def default_accountant() -> PrivacyAccountant:
     -------
     PrivacyAccountant
         That of the innermost block of :meth:`PrivacyAccountant.as_default`, else one in memory
-        that counts all releases of this process and has no limits.
+        without limits, for all releases of this process.
 
     Raises
     ------
     LedgerError
-        In a worker process, outside of such a block: the process that began it would not see the
-        releases.
+        In a worker process, outside of such a block.
 
     Examples
     --------
@@ -74,18 +73,17 @@ def warn_if_uncharged(given: PrivacyAccountant | None) -> None:
 
 def check_accountant(accountant: object, owner: str) -> None:
     """Refuse what is neither None nor an accountant that can spend."""
-    if accountant is None:
-        return
-    if not isinstance(accountant, PrivacyAccountant):
+    if isinstance(accountant, PrivacyAccountant):
+        accountant._check_writable()
+    elif accountant is not None:
         raise TypeError(
             f"The 'accountant' parameter of {owner} must be a PrivacyAccountant or None. "
             f"Got {shown(accountant)}."
         )
-    accountant._check_writable()
 
 
 def forget_releases() -> None:
-    """Begin anew, as a new process does: for the pages of a gallery, and for tests."""
+    """Forget all budgets of this process: for the pages of a gallery, and for tests."""
     _of_process.clear()
     _places.clear()
     opened.clear()
