@@ -200,7 +200,7 @@ def test_copies_share_the_budget_and_are_read_where_it_is_not(path):
     for each in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         data = pickle.dumps(each.fit(X, Y))
     assert accountant.total().epsilon == 3.0
-    with pytest.raises(BudgetExceededError, match="Nothing is left"):
+    with pytest.raises(BudgetExceededError, match="Left is nothing"):
         model.fit(X, Y)
     assert not hasattr(model, "estimator_")
     del accountant, model, each

@@ -8,7 +8,7 @@ from fractions import Fraction
 from skdp.accounting.exact import above, below, finite
 from skdp.accounting.ledger import Ledger, lock
 from skdp.accounting.spend import Spend
-from skdp.accounting.tally import Tally, largest_square
+from skdp.accounting.tally import Limits, Tally, largest_square
 from skdp.core.checks import warn
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
@@ -89,53 +89,42 @@ class Account:
             best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-11))
         return best if best * n_releases > DUST * limits.epsilon else 0.0
 
-    def gamma_left(self, tally: Tally) -> float:
-        """Return the gamma of further releases."""
-        return _rest(finite(self.ledger.limits.gamma or 0.0), tally.sums.joint_gamma)
-
-    def delta_left(self, tally: Tally) -> float:
-        """Return the delta of further releases."""
-        return _rest(self.ledger.limits.free_delta, tally.sums.delta)
+    def left_in_words(self, tally: Tally, with_delta: bool = False) -> str:
+        """Say what is left for further releases, among them some with a delta."""
+        limits, sums = self.ledger.limits, tally.sums
+        left, of_ten = self.left(1, tally), self.left(10, tally)
+        if not left:
+            return "nothing"
+        words = f"epsilon={left:g} for one release, {of_ten:g} for each of ten"
+        if with_delta or (limits.delta and limits != Limits()):
+            delta = _rest(limits.free_delta, sums.delta)
+            words += f"; delta={delta:g}" if delta else "; no delta"
+        if limits.gamma is not None:
+            gamma = _rest(finite(limits.gamma), sums.joint_gamma)
+            words += f"; gamma={gamma:g}" if gamma else "; no gamma: only what is known on paper"
+        return words
 
     def _exceeded(
         self, before: Tally, spends: list[Spend], guarantee: PrivacyGuarantee, n_fitting: int
     ) -> BudgetExceededError:
-        limits, spent = self.ledger.limits, before.total(self.ledger.limits)
-        seen = before.seen_by(spends[-1].partition, spends[-1].part)
-        left, with_it, alone = self.left(1, seen), before.copy(), Tally()
+        limits, spent, alone = self.ledger.limits, before.total(self.ledger.limits), Tally()
         for spend in spends:
-            with_it.add(spend)
             alone.add(spend)
+        seen = before.seen_by(spends[-1].partition, spends[-1].part)
         which = "this release" if alone.n_releases == 1 else "these releases"
         fitting = f", of which {n_fitting} would fit" if len(spends) > 1 else ""
+        jointly = f", which counts as gamma={above(alone.sums.joint_gamma):g}"
+        left, in_words = self.left(1, seen), self.left_in_words(seen, bool(alone.sums.delta))
+        remedy = "Ask for less, or begin" if left else "Stop here, or begin"
         return BudgetExceededError(
             f"The budget {self.ledger.path!r} does not allow {which}, and nothing was released: "
-            f"its limits are {limits}; spent is {spent}; asked for was {alone.total()}{fitting}. "
-            f"{self._remedy(seen, with_it, left)}, or begin a new ledger with larger limits and "
-            "spend there first what is spent here.",
+            f"its limits are {limits}; spent is {spent}; asked for was {alone.total()}"
+            f"{jointly if guarantee.confidence else ''}{fitting}. Left is {in_words}. {remedy} a "
+            "new ledger with larger limits and spend there first what is spent here.",
             spent,
             guarantee,
             left,
         )
-
-    def _remedy(self, seen: Tally, with_it: Tally, left: float) -> str:
-        """Say what the limits still allow, of the one that is too small."""
-        limits, gamma, delta = self.ledger.limits, self.gamma_left(seen), self.delta_left(seen)
-        beside = " beside the slack" if limits.slack else ""
-        most, sums = f"One more release may have an epsilon of {left:g}", with_it.sums
-        if not left:
-            return "Nothing is left: stop here"
-        if limits.gamma is not None:
-            most += "" if gamma else " and no gamma (only what is known on paper)"
-            if sums.joint_gamma > finite(limits.gamma):
-                also = f"{most}. " if with_it.total(limits).epsilon > limits.epsilon else ""
-                gamma = above(sums.joint_gamma)
-                return f"{also}Gamma would be {gamma:g}, jointly: sample at a smaller one"
-        if sums.delta <= limits.free_delta:
-            return f"{most}: ask for less"
-        if delta:
-            return f"One more release may have a delta of {delta:g}{beside}: ask for less"
-        return f"No delta is left{beside}: ask for what promises without one"
 
 
 def _rest(limit: Fraction, spent: Fraction) -> float:

@@ -16,7 +16,7 @@ from skdp.accounting.account import Account
 from skdp.accounting.ledger import COLUMNS, MEMORY, Ledger
 from skdp.accounting.spend import Spend, estimator_first, short_label
 from skdp.accounting.tally import BudgetTotal, Limits, Tally, check_limits
-from skdp.core.checks import LONGEST, check_count, shorten, shown, warn
+from skdp.core.checks import LONGEST, check_count, check_real, shown, warn
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import LedgerError
 
@@ -285,11 +285,8 @@ class PrivacyAccountant:
                 f"delta=..., gamma=...). Got {shown(guarantee)}."
             )
         n_releases = check_count("n_releases", n_releases, owner)
-        if composed_at is not None and not 0 <= composed_at < 1:
-            raise ValueError(
-                f"The 'composed_at' parameter of {owner} must be in [0, 1). Got "
-                f"{shown(composed_at)}."
-            )
+        if composed_at is not None:
+            check_real("composed_at", composed_at, owner, 0.0, 1.0, closed="l")
         block = self._label_here
         if block is not None:
             label = ": ".join(filter(None, (block, estimator_first(label or ""))))
@@ -347,17 +344,12 @@ class PrivacyAccountant:
                 "The 'label' parameter of PrivacyAccountant.total must be a string or None. "
                 f"Got {shown(label)}."
             )
-        tally, others = Tally(), set()
+        tally = Tally()
         for _, spend in self._account.ledger.rows():
             if f": {label}: " in f": {spend.label}: ":
                 tally.add(spend)
-            else:
-                others.add((spend.label or "").partition(": ")[0])
         if not tally.n_releases:
-            warn(
-                f"The ledger {self.path!r} has no release with the label {label!r}. Its labels "
-                f"begin with {shorten(sorted(filter(None, others)))}."
-            )
+            warn(f"The ledger {self.path!r} has no release with the label {label!r}: see `rows`.")
         return tally
 
     def remaining(self, n_releases: int = 1) -> float:
@@ -500,22 +492,11 @@ class PrivacyAccountant:
         return _of(self._account, self._label, (partition, part))
 
     def __str__(self) -> str:
-        account, limits = self._account, self._limits
-        tally = account.current()
-        unlimited = math.isinf(limits.epsilon)
-        left, of_ten = account.left(1, tally), account.left(10, tally)
-        shares = f"epsilon={left:g} for one release, {of_ten:g} for each of ten"
-        if limits.delta and not unlimited:
-            delta = account.delta_left(tally)
-            shares += f"; delta={delta:g}" if delta else "; no delta"
-        if limits.gamma is not None:
-            gamma = account.gamma_left(tally)
-            none = "no gamma: only what is known on paper"
-            shares += f"; gamma={gamma:g}" if gamma else f"; {none}"
+        limits, tally = self._limits, self._account.current()
         return (
-            f"budget: {'no limit' if unlimited else limits}\n"
+            f"budget: {'no limit' if math.isinf(limits.epsilon) else limits}\n"
             f"spent: {tally.total(limits)}\n"
-            f"left: {shares if left else 'nothing'}"
+            f"left: {self._account.left_in_words(tally)}"
         )
 
     def __repr__(self) -> str:

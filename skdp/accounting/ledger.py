@@ -87,7 +87,7 @@ class Ledger:
         with lock, self._told("written"):
             connection = self._connected()
             if connection.in_transaction:  # of this thread: a signal handler came in between
-                raise LedgerError(f"The ledger {self.path!r} is being written by this thread.")
+                raise self._error("is being written by this thread.")
             with _committed(connection):
                 yield connection
             self._check_files()  # else nobody may see the row
@@ -110,10 +110,11 @@ class Ledger:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise LedgerError(
-                f"The ledger {self.path!r} cannot be {done}: {error}. Nothing was released for it. "
-                f"{_remedy(error)}"
-            ) from error
+            words = f"cannot be {done}: {error}. Nothing was released for it. {_remedy(error)}"
+            raise self._error(words) from error
+
+    def _error(self, words: str) -> LedgerError:
+        return LedgerError(f"The ledger {self.path!r} {words}")
 
     def _connected(self) -> sqlite3.Connection:
         """Return the connection of this process, to the file that it was made for."""
@@ -137,10 +138,10 @@ class Ledger:
         """Refuse files other than those that were opened."""
         is_link = self.path != MEMORY and os.path.islink(self.path)  # it was none at first
         if is_link or self._find_files() != self._files or None in self._files:
-            raise LedgerError(
-                f"The ledger {self.path!r}, or the log beside it, was removed, replaced or given a "
-                "second name while it was in use. Nothing was released for it. Put it back, or end "
-                "all processes that have it open."
+            raise self._error(
+                "or the log beside it was removed, replaced or given a second name while it was in "
+                "use. Nothing was released for it. Put it back, or end all processes that have it "
+                "open."
             )
 
     def _open(self, limits: Limits | None) -> Limits:
@@ -156,25 +157,24 @@ class Ledger:
             found = connection.execute("SELECT * FROM ledger").fetchall()
             files = self._find_files()
             if any(file is None or file[2] > 1 for file in files[:1]):
-                raise LedgerError(
-                    f"The ledger {self.path!r} must be a file of one name: through several (hard "
-                    "links) releases are not seen. Keep one."
+                raise self._error(
+                    "must be a file of one name: through several (hard links) releases are not "
+                    "seen. Keep one."
                 )
             for other in list(_ledgers) if limits is not None else ():
                 if other._connection is not None and other._files[:1] == files[:1]:
                     other._check_files()  # a process has one log for all its connections
             if len(found) != 1:
-                raise LedgerError(f"The ledger {self.path!r} is damaged: it has lost its limits.")
+                raise self._error("is damaged: it has lost its limits.")
             identity, *found = found[0]
             if self.identity not in (None, identity):
-                raise LedgerError(f"The file {self.path!r} is another ledger than it was.")
+                raise self._error("is another one than it was.")
             kept = Limits(*found)
             if limits is not None and kept != limits:
-                raise LedgerError(
-                    f"The ledger {self.path!r} has other limits: {kept}. Got {limits}. Limits are "
-                    "fixed when a ledger is made: open it with its own. If others are agreed on, "
-                    "begin a new ledger with them at another path, and spend there first what is "
-                    "spent here."
+                raise self._error(
+                    f"has other limits: {kept}. Got {limits}. Limits are fixed when a ledger is "
+                    "made: open it with its own. If others are agreed on, begin a new ledger with "
+                    "them at another path, and spend there first what is spent here."
                 )
         except BaseException:
             connection.close()
@@ -190,9 +190,7 @@ class Ledger:
         address = MEMORY if self.path == MEMORY else Path(self.path).as_uri()
         if self.read_only:
             if not os.path.exists(self.path):
-                raise LedgerError(
-                    f"The ledger {self.path!r} cannot be opened: there is no such file."
-                )
+                raise self._error("cannot be opened: there is no such file.")
             # A file that nobody writes to needs no lock, and none can be had in some folders.
             alone = not os.path.exists(self.path + "-wal")
             still = alone and not os.access(os.path.dirname(self.path), os.W_OK)
@@ -215,24 +213,24 @@ class Ledger:
     def _check(self, connection: sqlite3.Connection) -> None:
         """Refuse a file that is no ledger, of another version, or damaged."""
         if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION,):
-            raise LedgerError(f"The file {self.path!r} is no ledger of skdp.")
+            raise self._error("is no ledger of skdp.")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version != VERSION:
-            raise LedgerError(
-                f"The ledger {self.path!r} is of version {version}, and this skdp reads and writes "
-                f"version {VERSION}. Use the skdp that made it."
+            raise self._error(
+                f"is of version {version}, and this skdp reads and writes version {VERSION}. Use "
+                "the skdp that made it."
             )
         found = connection.execute("PRAGMA integrity_check").fetchone()[0]
         if found != "ok":
-            raise LedgerError(
-                f"The ledger {self.path!r} is damaged: {found}. Nothing was released for it. Bring "
-                "back a copy that holds all releases, or count what was released as spent."
+            raise self._error(
+                f"is damaged: {found}. Nothing was released for it. Bring back a copy that holds "
+                "all releases, or count what was released as spent."
             )
         is_shared = not self.read_only and self.path != MEMORY
         if is_shared and self._write_ahead(connection) != "wal":
-            raise LedgerError(
-                f"The ledger {self.path!r} is where no write-ahead log can be kept, such as on a "
-                "network drive. Put it on a disk of this machine."
+            raise self._error(
+                "is where no write-ahead log can be kept, such as on a network drive. Put it on a "
+                "disk of this machine."
             )
 
     def _write_ahead(self, connection: sqlite3.Connection) -> object:

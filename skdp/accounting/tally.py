@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from skdp.accounting.exact import Exact, above, below, exact, finite, product_below
 from skdp.accounting.spend import Spend, loss_of
-from skdp.core.checks import check_rules, is_real, shown
+from skdp.core.checks import check_real
 from skdp.core.guarantee import ASSERTED, NoiseLaw, PrivacyGuarantee
 
 if TYPE_CHECKING:
@@ -69,21 +69,14 @@ class Limits:
 
 def check_limits(epsilon: float, delta: float, gamma: float | None, slack: float) -> Limits:
     """Return the limits of an accountant, or refuse numbers out of range."""
-    owner, given = "PrivacyAccountant", {"epsilon": epsilon, "delta": delta, "slack": slack}
-    for name, number in (given if gamma is None else given | {"gamma": gamma}).items():
-        if not is_real(number):
-            raise TypeError(
-                f"The {name!r} parameter of {owner} must be a number. Got {shown(number)}."
-            )
-    check_rules(
-        owner,
-        epsilon=(epsilon, epsilon > 0, "be above 0 (or inf)"),
-        delta=(delta, 0 <= delta <= 1, "be in [0, 1]"),
-        gamma=(gamma, gamma is None or 0 <= gamma <= 1, "be None or in [0, 1]"),
-        slack=(slack, 0 <= slack <= delta and slack < 1, "be in [0, delta] and below 1"),
+    owner = "PrivacyAccountant"
+    delta = check_real("delta", delta, owner, 0.0, 1.0, closed="lr")
+    return Limits(
+        check_real("epsilon", epsilon, owner, 0.0, closed="r"),
+        delta,
+        None if gamma is None else check_real("gamma", gamma, owner, 0.0, 1.0, closed="lr"),
+        check_real("slack", slack, owner, 0.0, min(delta, 1 - 2**-53), closed="lr"),
     )
-    whole = None if gamma is None else float(gamma)
-    return Limits(float(epsilon), float(delta), whole, float(slack))
 
 
 @dataclass(frozen=True)

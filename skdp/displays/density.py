@@ -65,7 +65,7 @@ class PrivateDensityDisplay(Display):
     >>> from skdp.functions import ReleasedDensity
     >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
     >>> density = ReleasedDensity(bernstein, np.array([0.0, 1.0, 0.0]))
-    >>> PrivateDensityDisplay.from_density(density, n_points=5).values
+    >>> PrivateDensityDisplay.from_estimator(density, n_points=5).values
     array([0.   , 1.125, 1.5  , 1.125, 0.   ])
     """
 
@@ -87,13 +87,13 @@ class PrivateDensityDisplay(Display):
         n_draws: int | None = None,
         random_state: int | None = None,
     ) -> PrivateDensityDisplay:
-        """Evaluate the density that a fitted PrivateEstimator released.
+        """Evaluate a released density on a grid over its box.
 
         Parameters
         ----------
-        estimator : PrivateEstimator or Release
+        estimator : PrivateEstimator, Release or ReleasedDensity
             Fitted, with a BernsteinTransformer as its `release`; or what was released, such as
-            :func:`load` returns.
+            :func:`load` returns; or its value, which has no intervals.
         n_points : int of at least 2, default=200
             Number of points along each column.
         level : float in (0, 1) or None, default=None
@@ -114,66 +114,37 @@ class PrivateDensityDisplay(Display):
         NotFittedError
             Before fit.
         ValueError
-            If the density has more than two columns, or more than one and there is a `level`, or
-            there are too few draws or no oracle for the intervals.
+            If the density has more than two columns, or more than one beside a `level`, or there
+            are too few draws or no oracle for the intervals.
         """
-        released = estimator
-        if not isinstance(estimator, Release):
+        owner, released = "PrivateDensityDisplay.from_estimator", estimator
+        check_count("n_points", n_points, owner, at_least=2)
+        if not isinstance(estimator, Release | ReleasedDensity):
             check_is_fitted(estimator)
             released = estimator._release
-        display = cls.from_density(released.value, n_points=n_points)
-        if level is not None:
-            if len(display.grid) > 1:
-                raise ValueError(
-                    "The 'level' parameter of PrivateDensityDisplay.from_estimator must be None "
-                    f"for a density of two columns. Got {shown(level)}."
-                )
-            ends = released.value_interval(level, n_draws=n_draws, random_state=random_state)
-            display.lattice = np.linspace(display.grid[0][0], display.grid[0][-1], len(ends))
-            display.level = level
-            display.intervals = np.maximum(ends, 0) / min(display.mass or 1, 1)
-        return display
-
-    @classmethod
-    def from_density(
-        cls, density: ReleasedDensity, *, n_points: int = 200
-    ) -> PrivateDensityDisplay:
-        """Evaluate a released density on a grid over its box, without intervals.
-
-        Parameters
-        ----------
-        density : ReleasedDensity
-            Of one or two columns.
-        n_points : int of at least 2, default=200
-            Number of points along each column.
-
-        Returns
-        -------
-        PrivateDensityDisplay
-            Not drawn yet.
-
-        Raises
-        ------
-        ValueError
-            If the density has more than two columns.
-        """
-        owner = "PrivateDensityDisplay.from_density"
-        check_count("n_points", n_points, owner, at_least=2)
+        density = released.value if isinstance(released, Release) else released
         n_columns = density.n_features_in_
-        if n_columns > 2:
+        if n_columns > (2 if level is None else 1):
             raise ValueError(
-                f"The 'density' parameter of {owner} must have one or two columns. Got {n_columns}."
+                f"The density of {owner} must have one or two columns, and one where there is a "
+                f"'level'. Got {n_columns} columns and level={shown(level)}."
             )
-        transformer: Any = density.transformer
-        names = getattr(transformer, "feature_names_in_", ["x", "y"][:n_columns])
-        basis = bernstein_basis(np.linspace(0, 1, n_points), transformer.degree)
-        tensor = density.coefficients.reshape((transformer.degree + 1,) * n_columns)
-        return cls(
-            grid=[np.linspace(low, high, n_points) for low, high in transformer.feature_range_],
+        degree, sides = density.transformer.degree, density.transformer.feature_range_
+        names = getattr(density.transformer, "feature_names_in_", ["x", "y"][:n_columns])
+        basis = bernstein_basis(np.linspace(0, 1, n_points), degree)
+        tensor = density.coefficients.reshape((degree + 1,) * n_columns)
+        display = cls(
+            grid=[np.linspace(low, high, n_points) for low, high in sides],
             values=multiply_axes([basis] * n_columns, tensor),
             names=[str(name) for name in names],
             mass=density.mass,
         )
+        if level is not None:
+            ends = released.value_interval(level, n_draws=n_draws, random_state=random_state)
+            display.lattice = np.linspace(sides[0][0], sides[0][1], len(ends))
+            display.level = level
+            display.intervals = np.maximum(ends, 0) / min(display.mass or 1, 1)
+        return display
 
     def _draw(self, ax: Axes | None, artist_kw: dict[str, Any]) -> None:
         ax = self._axes(ax)

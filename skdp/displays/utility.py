@@ -205,10 +205,9 @@ class PrivacyUtilityDisplay(Display):
         -----
         UserWarning
             Always: the score is that of the oracle's records, not of yours. The warning also says
-            whether the mean of public fits is as good, and whether a smaller level misses the
-            target by less than two standard errors.
+            whether the mean of public fits is as good.
         """
-        means, errors = self.scores.mean(axis=1), _standard_error(self.scores)
+        means = self.scores.mean(axis=1)
         enough = np.flatnonzero(means >= target_score)
         if not len(enough):
             raise ValueError(
@@ -225,13 +224,6 @@ class PrivacyUtilityDisplay(Display):
                 f" The mean of public fits scores {self.public.mean():.3g}, so in that world it "
                 "reaches the target without private data; where an oracle has one task, such as a "
                 "table, it nearly always does."
-            )
-        near = np.flatnonzero(means[: enough[0]] + 2 * errors[: enough[0]] >= target_score)
-        if len(near):
-            message += (
-                f" Epsilon {self.epsilons[near[0]]:g} may do as well: it scores "
-                f"{_mean(self.scores[near[0]])}, with the standard error of a mean of "
-                f"{len(self.exact)}. More datasets, the 'n_datasets', tell them apart."
             )
         warn(message)
         return float(self.epsilons[enough[0]])
@@ -271,15 +263,11 @@ class PrivacyUtilityDisplay(Display):
         ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False)
 
 
-def _standard_error(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard error of the mean over datasets, the last axis; 0 of one dataset."""
-    n_datasets = scores.shape[-1]
-    return scores.std(axis=-1, ddof=min(1, n_datasets - 1)) / np.sqrt(n_datasets)
-
-
 def _mean(scores: NDArray[np.float64]) -> str:
-    error = float(_standard_error(scores))
-    return f"{scores.mean():.3g}" + (f" ± {error:.2g}" if len(scores) > 1 else "")
+    """Write a mean and, of several scores, its standard error."""
+    if len(scores) == 1:
+        return f"{scores[0]:.3g}"
+    return f"{scores.mean():.3g} ± {scores.std(ddof=1) / np.sqrt(len(scores)):.2g}"
 
 
 def _at_level(

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from skdp import BudgetExceededError, GaussianMechanism, LaplaceMechanism, PrivacyGuarantee
 from skdp.accounting import NoiseLaw, PrivacyAccountant
-from skdp.accounting.tally import advanced, filtered, largest_square
+from skdp.accounting.tally import advanced
 from skdp.risk import GaussianLoss, PureLoss, privacy_loss_distribution
 
 
@@ -40,12 +40,6 @@ def test_a_total_is_below_the_published_advanced_composition(epsilon, n, slack, 
     assert total.fixed
     assert (total.composition, total.delta) == ("numerical", slack)
     assert total.epsilon < expected
-
-
-@pytest.mark.loop("epsilon", [1e-9, 0.3, 1.0, 7.5])
-def test_the_largest_sum_of_squares_is_where_the_filter_ends(epsilon):
-    square = largest_square(epsilon, 1e-5)
-    assert_allclose(filtered(square, 1e-5), epsilon, rtol=1e-11)
 
 
 def test_a_slack_admits_more_small_releases_and_reports_the_limit():
@@ -188,7 +182,7 @@ def test_gammas_of_disjoint_parts_and_of_all_records():
     accountant.part("week", "1").spend(each)
     total = accountant.total()
     assert_allclose([total.gamma, total.confidence], [0.08, 0.94])
-    with pytest.raises(BudgetExceededError, match=r"0\.149,"):
+    with pytest.raises(BudgetExceededError, match=r"counts as gamma=0\.0596"):
         # jointly each is 1 - .99 (1 - .02) = .0298
         accountant.part("town", "a").spend(each, n_releases=2)
     accountant.part("town", "a").spend(PrivacyGuarantee(epsilon=0.1))
@@ -220,9 +214,7 @@ def test_the_total_of_a_block_is_what_its_releases_promise_by_themselves():
     accountant.spend(PrivacyGuarantee(epsilon=4.0), label="Monday")
     totals = [accountant.total(label=label) for label in ("Mon", "Monday", "mean", "Mon: mean")]
     assert [(each.epsilon, each.n_releases) for each in totals] == [(2, 2), (5, 3), (3, 4), (2, 2)]
-    with pytest.warns(
-        UserWarning, match=r"no release .* 'Tuesday'.* begin with \['Mon', 'Monday'\]"
-    ):
+    with pytest.warns(UserWarning, match="no release .* 'Tuesday'"):
         assert accountant.total(label="Tuesday").n_releases == 0
     with pytest.raises(TypeError, match=r"'label' parameter of PrivacyAccountant\.total must be"):
         accountant.total(label=5)
@@ -235,7 +227,7 @@ def test_a_refusal_in_a_part_says_what_is_left_there():
     one.spend(PrivacyGuarantee(epsilon=2.0, gamma=0.1))
     for part, left, none in ((one, 1.0, True), (other, 3.0, False)):
         assert part.remaining() == left
-        refuses = pytest.raises(BudgetExceededError, match=f"may have an epsilon of {left:g}")
+        refuses = pytest.raises(BudgetExceededError, match=f"Left is epsilon={left:g} ")
         with refuses as refused:
             part.spend(PrivacyGuarantee(epsilon=9.0))
         assert refused.value.left == left
@@ -292,7 +284,7 @@ def exhausted_delta():
         accountant.spend(PrivacyGuarantee(epsilon=0.1, delta=0.1))
     total = accountant.total()  # by their exact product
     assert (total.epsilon, total.delta, total.composition) == (0.3, 0.271, "basic")
-    with pytest.raises(BudgetExceededError, match="No delta"):
+    with pytest.raises(BudgetExceededError, match="no delta"):
         accountant.spend(PrivacyGuarantee(epsilon=0.1, delta=1e-9))
     return accountant
 
