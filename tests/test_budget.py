@@ -37,7 +37,6 @@ from skdp import (
 )
 from skdp import plan as plan_module
 from skdp.accounting import PrivacyAccountant, default_accountant
-from skdp.displays import BudgetDisplay
 
 X = np.random.default_rng(0).uniform(size=(60, 1))
 Y = X[:, 0]
@@ -45,8 +44,8 @@ ORACLE = UniformOracle([(0, 1)], y_bounds=(0, 1))
 KNOWN = {"mechanism": LaplaceMechanism(1.0), "sensitivity": 1 / 60}
 
 
-def ledger_of_ten():
-    return PrivacyAccountant(":memory:", epsilon=10.0)
+def ledger_of(epsilon=10.0, **limits):
+    return PrivacyAccountant(":memory:", epsilon=epsilon, **limits)
 
 
 @pytest.fixture
@@ -64,7 +63,7 @@ def ridge(accountant=None, epsilon=1.0, seed=0):
 
 
 def test_every_kind_of_release_is_paid_for():
-    accountant = PrivacyAccountant(":memory:", epsilon=10.0)
+    accountant = ledger_of()
     model = ridge(accountant).fit(X, Y)
     release(np.mean, X, accountant=accountant, **KNOWN)
     plan = plan_release(np.mean, n_samples=60, like=X, **KNOWN)
@@ -73,19 +72,15 @@ def test_every_kind_of_release_is_paid_for():
     assert released.budget == accountant.total() != model.budget_
     assert (released.budget.epsilon, released.budget.gamma) == (3.0, 0.05)
     rows = accountant.rows()
-    assert [row["label"] for row in rows] == [
-        "coef_, intercept_ of Ridge()",
-        "numpy.mean",
-        "numpy.mean",
-    ]
+    labels = ["coef_, intercept_ of Ridge()", *["numpy.mean"] * 2]
+    assert [row["label"] for row in rows] == labels
     assert [row["law"] for row in rows] == ["laplace"] * 3
     assert rows[0]["n_samples"] == 60
     assert rows[0]["oracle"] == model.guarantee_.oracle
 
 
 def test_the_target_is_not_called_when_the_budget_does_not_allow_it():
-    accountant = PrivacyAccountant(":memory:", epsilon=1.5)
-    calls = []
+    accountant, calls = ledger_of(1.5), []
 
     def mean(X):
         calls.append(accountant.total().epsilon)
@@ -101,7 +96,7 @@ def test_the_target_is_not_called_when_the_budget_does_not_allow_it():
 
 
 def test_a_failure_has_been_paid_for_and_a_refusal_has_not():
-    accountant = PrivacyAccountant(":memory:", epsilon=10.0)
+    accountant, endless = ledger_of(), ledger_of(np.inf)
     with pytest.warns(UserWarning, match="ZeroDivision"), pytest.raises(PrivateEvaluationError):
         release(lambda X: 1 / 0, X, accountant=accountant, **KNOWN)
     assert accountant.total().epsilon == 1.0
@@ -110,7 +105,6 @@ def test_a_failure_has_been_paid_for_and_a_refusal_has_not():
         with pytest.raises(ValueError, match="60 records"):
             plan.execute(X[1:], **options)
     assert accountant.total().epsilon == 1.0
-    endless = PrivacyAccountant(":memory:", epsilon=np.inf)
     for epsilon in (np.inf, 1.0):
         given = KNOWN | {"mechanism": LaplaceMechanism(epsilon)}
         release(np.mean, X, accountant=endless, **given)
@@ -119,7 +113,7 @@ def test_a_failure_has_been_paid_for_and_a_refusal_has_not():
 
 @pytest.mark.slow
 def test_one_estimate_counts_its_gamma_for_each_release():
-    once, twice = (PrivacyAccountant(":memory:", epsilon=10.0) for _ in range(2))
+    once, twice = ledger_of(), ledger_of()
     plan = ridge().plan(60, like=(X, Y))
     for _ in range(2):
         plan.execute(X, Y, accountant=once)
@@ -142,7 +136,7 @@ def test_one_estimate_counts_its_gamma_for_each_release():
 
 def test_the_pairs_of_ten_columns_are_covered_together_as_often_as_counted():
     """Seeded; a count of .05 for all would be 15 standard errors too low, the sum is no less."""
-    accountant, rng, n_trials = ledger_of_ten(), np.random.default_rng(0), 250
+    accountant, rng, n_trials = ledger_of(), np.random.default_rng(0), 250
     sampler = SensitivitySampler(lambda n, rng: rng.normal(size=(n, 1)), n_pairs=19, gamma=0.05)
     missed = 0
     for trial in range(n_trials):
@@ -183,15 +177,37 @@ def test_a_search_in_workers_counts_in_a_file_or_is_refused(path, backend):
 @pytest.mark.slow
 def test_a_search_beyond_the_limit_is_told_how_many_fits_it_needs():
     """It goes on with missing scores where scikit-learn is not asked to raise."""
-    ledger = PrivacyAccountant(":memory:", epsilon=4.0)
+    ledger = ledger_of(4.0)
     grid = GridSearchCV(ridge(ledger), {"estimator__alpha": [1.0, 2.0]}, cv=2)
-    with pytest.raises(BudgetExceededError, match="error_score='raise'"):
+    with pytest.raises(BudgetExceededError, match=r"Accountant\.check.* error_score='raise'"):
         grid.fit(X, Y)
     assert ledger.total().epsilon == 4.0
-    ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+    ledger = ledger_of(1.0)
     with pytest.raises(BudgetExceededError, match="for each fold and once more"):
         cross_val_score(ridge(ledger), X, Y, cv=5, error_score="raise")
     assert ledger.total().epsilon == 1.0
+
+
+@pytest.mark.parametrize("kind", ["known", "sampled", "estimate"])
+def test_a_check_admits_as_many_fits_as_the_budget_does(kind):
+    """Sampled or settled, the gamma of .05 counts in each fit: three fit in .15."""
+    model = ridge().set_params(sensitivity=0.1) if kind == "known" else ridge()
+    if kind == "estimate":
+        model.set_params(sensitivity=model.plan(60, like=(X, Y)).sensitivity)
+    ledger, n_fitting = ledger_of(4.0, gamma=0.15), 4 if kind == "known" else 3
+    model.set_params(accountant=ledger)
+    for n_left in (n_fitting, n_fitting - 1):
+        ledger.check(model, n_left)
+        with pytest.raises(BudgetExceededError, match=f"of which {n_left} would fit"):
+            ledger.check(model, 9)
+        model.fit(X, Y)
+    assert ledger.total().n_releases == 2
+    with pytest.raises(TypeError, match="must be a PrivateEstimator"):
+        ledger.check(Ridge(), 1)
+    with pytest.raises(TypeError, match="must be a Mechanism"):
+        ledger.check(model.set_params(mechanism=1.0), 1)
+    with pytest.raises(ValueError, match="'n_fits'"):
+        ledger.check(model, 0)
 
 
 def test_copies_share_the_budget_and_are_read_where_it_is_not(path):
@@ -225,22 +241,18 @@ def test_without_an_accountant_the_process_counts():
 
 
 def test_who_reads_what_was_released_is_told_of_the_ledger_or_that_there_is_none(tmp_path):
-    """Whether or not it is entered afterwards, the card cannot know it."""
     ledger = PrivacyAccountant(tmp_path / "week.db", epsilon=9.0)
     before = release(np.mean, X, **KNOWN, accountant=ledger)
     with pytest.warns(UserWarning, match="charged to no budget"):
         beside = release(np.mean, X, **KNOWN)
     ledger.spend(beside.guarantee)
     after = release(np.mean, X, **KNOWN, accountant=ledger)
-    cards = []
+    assert after.budget.n_releases == 3
     for name, each in zip("abc", (before, beside, after), strict=True):
         each.save(tmp_path / name)
-        cards.append((tmp_path / name / "README.md").read_text())
-    assert f"With all earlier releases of its ledger: {before.budget}." in cards[0]
-    assert "It was charged to no ledger." in cards[1]
-    assert "its ledger" not in cards[1]
-    assert f"With all earlier releases of its ledger: {after.budget}." in cards[2]
-    assert after.budget.n_releases == 3
+        card = (tmp_path / name / "README.md").read_text()
+        charged = f"With all earlier releases of its ledger: {each.budget}." in card
+        assert charged == (each is not beside) == ("charged to no ledger." not in card)
 
 
 def test_what_a_caller_asserts_is_counted(tmp_path):
@@ -255,12 +267,8 @@ def test_what_a_caller_asserts_is_counted(tmp_path):
     series = PrivacyGuarantee(0.1, assumed="sensitivity 4 asserted by the caller")
     ledger.spend(series, n_releases=3)
     assert ledger.total().assumed == ("5 by what the caller asserts",)
-    new = PrivacyAccountant(tmp_path / "more.db", epsilon=20.0)
     with pytest.raises(TypeError, match=r"spent elsewhere PrivacyGuarantee\(epsilon=.*BudgetTotal"):
-        new.spend(ledger.total())
-    spent = ledger.total()
-    new.spend(PrivacyGuarantee(spent.epsilon, spent.delta, spent.gamma))
-    assert new.total().epsilon == spent.epsilon
+        ledger.spend(ledger.total())
 
 
 def test_a_release_beside_an_open_budget_is_pointed_out_once_for_each_line():
@@ -270,7 +278,7 @@ def test_a_release_beside_an_open_budget_is_pointed_out_once_for_each_line():
         lambda: release(np.mean, X, **KNOWN),
         lambda: plan.execute(X, Y),
     )
-    ledger = PrivacyAccountant(":memory:", epsilon=5.0)
+    ledger = ledger_of()
     with pytest.raises(UserWarning, match="charged to no budget"):  # here an error: asked again
         releases[1]()
     for attempt in releases:
@@ -302,7 +310,7 @@ def test_a_plan_of_a_model_is_paid_for_by_the_budget_of_the_model(tmp_path):
     for each in (plan, copied, model.plan_):
         with pytest.raises(BudgetExceededError):
             each.execute(X, Y)
-    other = PrivacyAccountant(":memory:", epsilon=1.0)
+    other = ledger_of(1.0)
     plan.execute(X, Y, accountant=other)
     assert other.total().epsilon == 1.0
 
@@ -318,7 +326,7 @@ def test_what_no_budget_pays_for_is_refused_before_pairs_are_sampled():
         (LaplaceMechanism(0.5), {"epsilon": 1.0, "gamma": 0.05}),
     ):
         given = {"mechanism": mechanism, "sensitivity": sampler}
-        ledger = PrivacyAccountant(":memory:", **limits)
+        ledger = ledger_of(**limits)
         model = PrivateEstimator(Ridge(), accountant=ledger, **given)
         choice = {"mechanism": ExponentialMechanism(0.75), "sensitivity": sampler}
         search = PrivateSearchCV(model, {"estimator__alpha": [1.0]}, **choice)
@@ -329,7 +337,7 @@ def test_what_no_budget_pays_for_is_refused_before_pairs_are_sampled():
         assert not ledger.rows()
     # choice and fit are refused together
     choice = {"mechanism": ExponentialMechanism(0.75), "sensitivity": 0.5}
-    ledger = PrivacyAccountant(":memory:", epsilon=9.0, gamma=0.05)
+    ledger = ledger_of(gamma=0.05)
     model = PrivateEstimator(Ridge(), accountant=ledger, **given)
     with pytest.raises(BudgetExceededError, match=r"asked for was .* for 2 releases"):
         PrivateSearchCV(model, {"estimator__alpha": [1.0, 2.0]}, **choice).fit(X, Y)
@@ -389,45 +397,19 @@ def half(**details):
 
 
 def test_a_rehearsal_refuses_what_is_not_allowed_together_and_spends_nothing():
-    accountant = PrivacyAccountant(":memory:", epsilon=1.2, gamma=0.2)
+    accountant = ledger_of(1.2, gamma=0.2)
     accountant.rehearse(half(), half())
-    said = r"spent is \(epsilon=0\) for 0 .* was \(epsilon=1.5, gamma=0.3\) for 3 "
+    said = (
+        r"spent is \(epsilon=0\) for 0 .* was \(epsilon=1.5, gamma=0.3\) for 3 .*which 2 would fit"
+    )
     with pytest.raises(BudgetExceededError, match=said) as caught:
         accountant.rehearse(half(), half(sensitivity_key="a"), half(sensitivity_key="a"))
-    assert caught.value.spent.epsilon == 0
-    assert caught.value.left == 1.2
+    assert (caught.value.spent.epsilon, caught.value.left) == (0, 1.2)
     assert accountant.rows() == []
     accountant.spend(**half())
     accountant.rehearse(half())
     with pytest.raises(BudgetExceededError):
         accountant.rehearse(half(), half())
     assert accountant.total().epsilon == 0.5
-    other = PrivacyAccountant(":memory:", epsilon=9.0, gamma=0.1)
-    other.rehearse(half())
-    with pytest.raises(BudgetExceededError):
-        other.rehearse(half(sensitivity_key="a"), half(sensitivity_key="a"))
     with pytest.raises(TypeError, match="must be a PrivacyGuarantee"):
-        other.rehearse({"guarantee": 1.0})
-
-
-def test_the_display_of_a_budget_shows_what_is_left(path):
-    plt = pytest.importorskip("matplotlib.pyplot", reason="needs the 'plot' extra")
-    accountant = PrivacyAccountant(path, epsilon=2.0)
-    for part in ("north", "south"):
-        label = "Thursday, by branch: mean_of_loans"  # cut alike, and no two are called so
-        accountant.part("hospital", part).spend(**half(label=label))
-    accountant.spend(**half())
-    display = BudgetDisplay.from_accountant(PrivacyAccountant.open(path)).plot()
-    assert_allclose(display.left, [2.0, 1.5, 1.5, 1.0])
-    assert display.left[-1] == accountant.remaining()
-    assert_allclose(display.line_.get_ydata(), display.left)
-    assert display.ax_.get_title() == "left: epsilon=1 for one release, 0.1 for each of ten"
-    names = [label.get_text() for label in display.ax_.get_xticklabels()]
-    assert names[0] == "start"
-    assert len(names) == 4
-    display.labels[:] = ["a" * 500, "mean", ""]
-    names = [label.get_text() for label in display.plot().ax_.get_xticklabels()]
-    assert names[1:] == ["a" * 32 + " ...", "mean", "release 3"]
-    plt.close("all")
-    with pytest.raises(ValueError, match="limit"):
-        BudgetDisplay.from_accountant(PrivacyAccountant(":memory:", epsilon=np.inf))
+        accountant.rehearse({"guarantee": 1.0})

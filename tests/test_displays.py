@@ -213,20 +213,15 @@ def test_the_smallest_level_that_suffices_is_suggested(utility):
         utility.suggest_epsilon(1.1)
 
 
-@pytest.mark.parametrize(("second", "is_named"), [(0.8, True), (0.62, False)])
-def test_a_smaller_level_that_misses_the_target_by_chance_is_named(second, is_named):
-    """The first has a standard error of .1 or .01."""
-    scores = np.array([[0.6, second], [0.8, 0.9]])
+def test_a_single_dataset_has_no_standard_error():
+    """Nor has a display without a model of chance a line for it."""
+    scores = np.array([[0.6, 0.8], [0.8, 0.9]])
     options = {"epsilons": np.arange(1.0, 3.0), "public": None, "chance": None, "scoring": ""}
     display = PrivacyUtilityDisplay(scores=scores, exact=scores[1], **options)
-    with pytest.warns(UserWarning, match="records like the oracle's") as caught:
-        assert display.suggest_epsilon(0.85) == 2.0
-    told = str(caught[0].message)
-    assert ("Epsilon 1 may do as well: it scores 0.7 ± 0.1" in told) == is_named
-    assert ("epsilon 1: 0.7 ± 0.1\n" in str(display)) == is_named
+    assert "epsilon 1: 0.7 ± 0.1\n" in str(display)
     alone = PrivacyUtilityDisplay(scores=scores[:, :1], exact=scores[1, :1], **options)
     assert "±" not in str(alone)
-    assert len(display.plot().ax_.get_lines()) == 2  # no model of chance, and no line for it
+    assert len(display.plot().ax_.get_lines()) == 2
 
 
 def simulated(sensitivity, *args, **options):
@@ -254,15 +249,27 @@ def test_what_cannot_be_simulated_is_refused_before_anything_is_drawn(call, word
 
 
 @pytest.mark.parametrize("n_rows", [7, 200])
-def test_the_ticks_of_a_budget_are_its_rows_or_some_of_them(n_rows):
+def test_the_steps_of_a_budget_are_its_rows_and_the_ticks_some_of_them(n_rows):
     accountant = PrivacyAccountant(":memory:", epsilon=99.0)
     for row in range(1, n_rows + 1):
         accountant.spend(PrivacyGuarantee(epsilon=0.1), label=f"row {row}")
+    for part in ("north", "south"):  # a record is in one of them
+        accountant.part("town", part).spend(PrivacyGuarantee(epsilon=1.0))
     display = BudgetDisplay.from_accountant(accountant).plot()
+    assert np.allclose(
+        display.line_.get_ydata(), [*(99 - 0.1 * np.arange(n_rows + 1)), *[98 - 0.1 * n_rows] * 2]
+    )
+    assert display.left[-1] == accountant.remaining()
+    assert display.ax_.get_title() == str(accountant).splitlines()[-1]
     texts = [tick.get_text() for tick in display.ax_.get_xticklabels()]
-    step = -(-(n_rows + 1) // 40)
-    assert texts == ["start", *(f"row {i}" for i in range(step, n_rows + 1, step))]
-    assert np.allclose(display.line_.get_ydata(), 99 - 0.1 * np.arange(n_rows + 1))
+    step = -(-(n_rows + 3) // 40)
+    names = ["start", *(f"row {i}" for i in range(1, n_rows + 1)), "north", "south"]
+    assert texts == names[::step]
+    display.labels[:3] = ["a" * 500, "mean", ""]
+    texts = [tick.get_text() for tick in display.plot().ax_.get_xticklabels()]
+    assert n_rows > 7 or texts[1:4] == ["a" * 32 + " ...", "mean", "release 3"]
+    with pytest.raises(ValueError, match="limit"):
+        BudgetDisplay.from_accountant(PrivacyAccountant(":memory:", epsilon=np.inf))
 
 
 def wine(n_columns):
@@ -353,7 +360,8 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two():
     assert np.array_equal(at[:, 0], barred.lattice)
     assert np.array_equal(ends[:, :2], barred.intervals)
     assert np.isnan(ends[:, 2]).all()
-    with pytest.raises(ValueError, match="'level' parameter"):
-        PrivateDensityDisplay.from_estimator(double, level=0.5)
-    with pytest.raises(ValueError, match=r"one or two columns\. Got 3"):
-        PrivateDensityDisplay.from_estimator(triple)
+    alone = PrivateDensityDisplay.from_estimator(released.value, n_points=101)
+    assert np.array_equal(alone.values, one.values)
+    for model, level, word in ((double, 0.5, "Got 2 columns"), (triple, None, "Got 3 columns")):
+        with pytest.raises(ValueError, match=word):
+            PrivateDensityDisplay.from_estimator(model, level=level)
