@@ -48,7 +48,7 @@ def report(name, model):
     """Print the least cost by one law, and return what it saves."""
     best = model.optimal_epsilon(epsilon0)
     least = model.cost_at_risk(best, epsilon0)
-    confidence = model.confidence(best, epsilon0)
+    confidence = model.law(best, epsilon0)
     print(
         f"{name:9}: stronger level {best:.3f} with confidence {confidence:.3f}, "
         f"keep {least:,.2f}, save {model.cost(epsilon0) - least:,.2f}"
@@ -94,7 +94,7 @@ ax.set_title("compensation against the stronger level")
 # of the truth it is 30,955.
 
 loss = LaplaceLoss(epsilon0)
-print(f"at .274: published {published.confidence(0.274, epsilon0):.3f}, ", end="")
+print(f"at .274: published {published.law(0.274, epsilon0):.3f}, ", end="")
 print(f"two-sided {loss.two_sided(0.274):.3f}, one-sided {loss.cdf(0.274):.3f}")
 
 # %%

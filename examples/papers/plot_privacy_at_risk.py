@@ -145,7 +145,7 @@ for color, epsilon0 in zip(("C0", "C1", "C2"), (0.5, 0.6, 0.7), strict=True):
         ax.plot(best, least, "o", color=color)
         print(
             f"epsilon0 = {epsilon0}, {name:5}: least {least:9.2f} "
-            f"at {best:.6f} with confidence {model.confidence(best, epsilon0):.6f}; "
+            f"at {best:.6f} with confidence {model.law(best, epsilon0):.6f}; "
             f"without a stronger level {model.cost(epsilon0):9.2f}"
         )
 ax.set_xlabel("stronger level $\\epsilon$")

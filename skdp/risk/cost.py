@@ -90,25 +90,6 @@ class CompensationModel:
             share = np.exp(-self.c / levels)
         return (self.stakeholders * (self.minimum + self.budget * share))[()]
 
-    def confidence(self, epsilon: float, epsilon0: float) -> float:
-        """Confidence that a Laplace mechanism keeps a stronger level, by the `law` of the model.
-
-        Parameters
-        ----------
-        epsilon : float in (0, epsilon0]
-            The stronger level.
-        epsilon0 : float in (0, inf)
-            Level of the mechanism.
-
-        Returns
-        -------
-        float in [0, 1]
-            The confidence.
-        """
-        epsilon0 = check_real("epsilon0", epsilon0, "confidence", 0.0)
-        epsilon = check_real("epsilon", epsilon, "confidence", 0.0, epsilon0, closed="r")
-        return float(self.law(epsilon, epsilon0))
-
     def cost_at_risk(self, epsilon: float, epsilon0: float) -> float:
         """Expected compensation if a stronger level counts as often as it is kept, E_par.
 
@@ -122,9 +103,11 @@ class CompensationModel:
         Returns
         -------
         float
-            The mean of ``cost(epsilon)`` and ``cost(epsilon0)``, weighted with the confidence.
+            The mean of ``cost(epsilon)`` and ``cost(epsilon0)``, with the confidence of `law`.
         """
-        confidence = self.confidence(epsilon, epsilon0)
+        epsilon0 = check_real("epsilon0", epsilon0, "cost_at_risk", 0.0)
+        epsilon = check_real("epsilon", epsilon, "cost_at_risk", 0.0, epsilon0, closed="r")
+        confidence = self.law(epsilon, epsilon0)
         return float(confidence * self.cost(epsilon) + (1 - confidence) * self.cost(epsilon0))
 
     def optimal_epsilon(self, epsilon0: float) -> float:

@@ -209,11 +209,6 @@ class JointRisk:
         -------
         float of at least 0
             The level; inf for q = 1 and a loss without bound.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`law`.
         """
         return max(0.0, self.law(pair_probability).quantile(noise_probability))
 
@@ -230,11 +225,6 @@ class JointRisk:
         list of dict
             One row for each p and epsilon: ``pair_probability``, ``epsilon`` and
             ``noise_probability``, q.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`law`.
         """
         return [
             {"pair_probability": p, "epsilon": float(level), "noise_probability": float(q)}
@@ -281,8 +271,8 @@ def joint_risk(
     confidence : float in [0.5, 1) or None, default=None
         None makes every level a statement of its own, to be read at one level that was chosen
         before the draws were seen. A number makes them simultaneous, at ``j / m - sqrt(ln(1 / (1
-        - confidence)) / (2 m))``, by the one-sided inequality of Dvoretzky, Kiefer, Wolfowitz and
-        Massart: it holds for all but a share ``1 - confidence`` of the samples of m pairs.
+        - confidence)) / (2 m))``, for all but a share ``1 - confidence`` of the samples of m pairs
+        (Dvoretzky, Kiefer, Wolfowitz and Massart).
 
     Returns
     -------
@@ -297,10 +287,9 @@ def joint_risk(
 
     Notes
     -----
-    That q is a lower bound in any number of dimensions is proved in `LaplaceLoss` and
-    `GaussianLoss`. With a mechanism known by its epsilon only, a smaller pair is not known to lose
-    less, and nothing is claimed for pairs that are not covered (q = 0). What rounding to the
-    lattice adds to a small difference, at most 2**-14 of the sensitivity, is part of the ratio.
+    With a mechanism known by its epsilon only, a smaller pair is not known to lose less, and
+    nothing is claimed for pairs that are not covered (q = 0). What rounding to the lattice adds to
+    a small difference, at most 2**-14 of the sensitivity, is part of the ratio.
 
     Examples
     --------

@@ -40,7 +40,7 @@ def test_health_center_as_published(epsilon0, epsilon, confidence, cost):
     paper = model(law=published)
     found = paper.optimal_epsilon(epsilon0)
     assert round(found, 6) == epsilon
-    assert round(paper.confidence(found, epsilon0), 6) == confidence
+    assert round(paper.law(found, epsilon0), 6) == confidence
     assert round(paper.cost_at_risk(found, epsilon0), 2) == cost
     # Equation 10.
     left = 1 / found - math.log(1 - (1 - math.exp(found)) / found**2)
@@ -106,7 +106,6 @@ def test_range_of_affordable_levels(law):
         (lambda: CompensationModel(1, 0), "'stakeholders'"),
         (lambda: CompensationModel(1, 1, c=0), "'c'"),
         (lambda: CompensationModel(1, 1, minimum=-1), "'minimum'"),
-        (lambda: model().confidence(1.0, 0.5), "'epsilon'"),
         (lambda: model().cost_at_risk(1.0, 0.5), "'epsilon'"),
         (lambda: model().optimal_epsilon(0.0), "'epsilon0'"),
         (lambda: model().affordable_epsilon(1e4, 0.5, 0.0), "'confidence'"),
@@ -123,7 +122,7 @@ def test_errors(call, word):
     with pytest.raises(ValueError, match=word):
         call()
     assert model().epsilon_range(67978.96, 2.0)[0] == 0.5  # the budget that is named is enough
-    assert model().confidence(0.5, 1.0) == LaplaceLoss(1.0).two_sided(0.5)
+    assert model().law(0.5, 1.0) == LaplaceLoss(1.0).two_sided(0.5)
     assert model().affordable_epsilon(1e6, 0.5, 0.6) == math.inf
     at_least = CompensationModel(10, 3, c=2.0, minimum=1.0)
     assert_allclose(at_least.cost([0.0, 1.0, math.inf]), [3, 3 * (1 + 10 * math.exp(-2)), 33])
