@@ -3,12 +3,8 @@
 import copy
 import dataclasses
 import gc
-import multiprocessing
 import os
 import pickle
-import signal
-import sqlite3
-from contextlib import closing
 from functools import partial
 
 import numpy as np
@@ -35,7 +31,6 @@ from skdp import (
     plan_release,
     release,
 )
-from skdp import plan as plan_module
 from skdp.accounting import PrivacyAccountant, default_accountant
 
 X = np.random.default_rng(0).uniform(size=(60, 1))
@@ -79,17 +74,17 @@ def test_every_kind_of_release_is_paid_for():
     assert rows[0]["oracle"] == model.guarantee_.oracle
 
 
-def test_the_target_is_not_called_when_the_budget_does_not_allow_it():
-    accountant, calls = ledger_of(1.5), []
+def test_the_target_is_not_called_when_the_budget_does_not_allow_it(path):
+    accountant, calls = PrivacyAccountant(path, epsilon=1.5), []
 
     def mean(X):
-        calls.append(accountant.total().epsilon)
+        calls.append(PrivacyAccountant.open(path).total().epsilon)
         return X.mean()
 
     plan = plan_release(mean, n_samples=60, like=X, **KNOWN)
     calls.clear()  # of the trial on made-up records
     plan.execute(X, accountant=accountant)
-    assert calls == [1.0]  # paid before it was called
+    assert calls == [1.0]  # paid, and on the disk, before it was called
     with pytest.raises(BudgetExceededError):
         plan.execute(X, accountant=accountant)
     assert calls == [1.0]
@@ -341,45 +336,6 @@ def test_what_no_budget_pays_for_is_refused_before_pairs_are_sampled():
     model = PrivateEstimator(Ridge(), accountant=ledger, **given)
     with pytest.raises(BudgetExceededError, match=r"asked for was .* for 2 releases"):
         PrivateSearchCV(model, {"estimator__alpha": [1.0, 2.0]}, **choice).fit(X, Y)
-
-
-def kill(*args, **kwargs):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def fit_and_be_killed(path, when, log):
-    """In a process that was forked off, so that what is replaced here is so nowhere else."""
-    evaluate = plan_module.evaluate_privately
-
-    def evaluate_and_kill(*args, **kwargs):
-        if when == "between":
-            kill()
-        value = evaluate(*args, **kwargs)
-        log.write_text("released")
-        kill()
-        return value
-
-    plan_module.evaluate_privately = evaluate_and_kill
-    if when == "before":
-        PrivacyAccountant.spend = kill
-    accountant = PrivacyAccountant(path, epsilon=10.0)
-    PrivateEstimator(Ridge(), accountant=accountant, **KNOWN).fit(X, Y)
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # from 3.12 on, beside threads
-@pytest.mark.parametrize(("when", "n_spent"), [("before", 0), ("between", 1), ("after", 1)])
-def test_a_kill_at_each_step_of_a_fit(path, tmp_path, when, n_spent):
-    log = tmp_path / "log"
-    context = multiprocessing.get_context("fork")
-    process = context.Process(target=fit_and_be_killed, args=(path, when, log))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    assert log.exists() == (when == "after")
-    assert PrivacyAccountant(path, epsilon=10.0).total().n_releases == n_spent
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def test_nothing_private_is_in_the_ledger(path, leak_search):

@@ -5,7 +5,6 @@ import copy
 import math
 import multiprocessing
 import pickle
-import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
 
@@ -120,10 +119,6 @@ def test_copies_and_pickles_share_the_ledger(path, monkeypatch):
     assert pickle.loads(data).remaining() == 1.0
     assert spend_often(accountant, 5, ONE) == 1
     assert again.remaining() == 0
-    reader = pickle.loads(pickle.dumps(PrivacyAccountant.open(path)))
-    assert reader.remaining() == 0
-    with pytest.raises(TypeError, match="opened to be read"):
-        reader.spend(ONE)
 
 
 @forks
@@ -189,8 +184,9 @@ def test_blocks_nest_and_reach_threads():
         assert in_thread(default_accountant) is outer
         with inner.as_default():
             assert default_accountant() is inner
-            with pytest.raises(LedgerError, match="cannot be told"):  # the other would not know
-                in_thread(default_accountant)
+            for ask in (default_accountant, release_mean):
+                with pytest.raises(LedgerError, match="cannot be told"):  # the other ledger pays
+                    in_thread(ask)
             in_thread(release_mean, outer)
         with outer.as_default("noon"):
             in_thread(release_mean)
@@ -389,28 +385,6 @@ class Budget(RuleBasedStateMachine):
 
 TestBudget = Budget.TestCase
 TestBudget.settings = settings(max_examples=10, stateful_step_count=12, deadline=None)
-
-
-def test_who_is_named_pays_where_blocks_of_threads_cannot_be_told_apart():
-    ledgers = [PrivacyAccountant(":memory:", epsilon=9.0) for _ in range(3)]
-    opened, done = threading.Barrier(3), threading.Event()
-
-    def hold(ledger):
-        with ledger.as_default("here"):
-            opened.wait()
-            done.wait()
-
-    with ThreadPoolExecutor(2) as pool:
-        held = [pool.submit(hold, ledger) for ledger in ledgers[:2]]
-        opened.wait()
-        try:
-            with pytest.raises(LedgerError, match="cannot be told"):
-                release(np.mean, np.ones(9), **KNOWN)
-            release(np.mean, np.ones(9), accountant=ledgers[2], **KNOWN)
-        finally:
-            done.set()
-    assert [each.result() for each in held] == [None, None]
-    assert [each.total().n_releases for each in ledgers] == [0, 0, 1]
 
 
 def test_a_label_tells_the_releases_of_a_block():

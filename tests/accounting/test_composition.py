@@ -39,12 +39,7 @@ def bracket(make, *args, **kwargs):
 
 @pytest.mark.parametrize(
     ("epsilon0", "n", "expected"),
-    [
-        (0.1, 100, 4.220),
-        (0.5, 50, 17.474),
-        (1.0, 50, 39.579),
-        (0.1, 10, 0.990),
-    ],
+    [(0.1, 100, 4.220), (0.5, 50, 17.474), (1.0, 50, 39.579), (0.1, 10, 0.990)],
 )
 def test_laplace_against_dp_accounting(epsilon0, n, expected):
     ours = LaplaceLoss(epsilon0).self_compose(n).epsilon(DELTA)
@@ -58,19 +53,9 @@ def test_laplace_against_dp_accounting(epsilon0, n, expected):
     assert ours < min(n * epsilon0, advanced_composition(epsilon0, n, DELTA))
 
 
-@pytest.fixture
-def few_points(monkeypatch):
-    """A grid becomes coarser from a 16th of the usual number of points on."""
-
-    def coarsen():
-        monkeypatch.setattr("skdp.accounting.composition._USUAL_POINTS", 2**18)
-
-    return coarsen
-
-
-def test_sums_of_many_releases_go_on_composing(few_points):
+def test_sums_of_many_releases_go_on_composing(monkeypatch):
     """A grid that was made for few losses becomes coarser, from above, where more are added."""
-    few_points()
+    monkeypatch.setattr("skdp.accounting.composition._USUAL_POINTS", 2**18)  # a 16th
     both = LaplaceLoss(1.0).compose(LaplaceLoss(0.5))
     many, apart = both.self_compose(3000), LaplaceLoss(1.0).self_compose(3000)
     assert many.probabilities.size <= 2**18 + 1
@@ -189,16 +174,16 @@ def test_mass_at_infinity():
     assert grid.compose(LaplaceLoss(0.1)).delta(50.0) == pytest.approx(0.1)
 
 
-def test_errors():
-    with pytest.raises(
-        ValueError, match=r"'n' parameter of self_compose must be .* at least 1\. Got 0"
-    ):
-        LaplaceLoss(1.0).self_compose(0)
-    with pytest.raises(TypeError, match="'n' parameter of self_compose must be an integer"):
-        LaplaceLoss(1.0).self_compose(2.5)
-    with pytest.raises(TypeError, match=r"'other' parameter of compose .* Got 2\. For equal"):
-        LaplaceLoss(1.0).compose(2)
-    with pytest.raises(ValueError, match=r"'step' parameter of from_law must be in \(0, inf\)"):
-        GridLoss.from_law(LaplaceLoss(1.0), 0.0)
-    with pytest.raises(ValueError, match=r"must be at least 3e-08 .* Got 1e-09"):
-        GridLoss.from_law(LaplaceLoss(1.0), 1e-9)
+@pytest.mark.loop(
+    ("call", "word"),
+    [
+        (lambda law: law.self_compose(0), r"'n' .* at least 1\. Got 0"),
+        (lambda law: law.self_compose(2.5), "'n' .* must be an integer"),
+        (lambda law: law.compose(2), "'other' .* For equal"),
+        (lambda law: GridLoss.from_law(law, 0.0), r"'step' .* must be in \(0, inf\)"),
+        (lambda law: GridLoss.from_law(law, 1e-9), "'step' .* at least 3e-08"),
+    ],
+)
+def test_errors(call, word):
+    with pytest.raises((TypeError, ValueError), match=word):
+        call(LaplaceLoss(1.0))
