@@ -113,17 +113,6 @@ def test_numbers_of_the_oracle_are_hollow_or_fixed(error, hollow, cross):
     assert [mark.get_xdata().tolist() for mark in marks] == [[1.0, 3.0], hollow, cross]
     assert marks[1].get_markerfacecolor() == "w"
     assert len(ax.get_legend().get_texts()) == 2 + len(cross)
-    assert ax.get_xscale() == "linear"
-
-
-def test_numbers_that_hide_others_have_a_logarithmic_axis():
-    assert display_of([1e5, 2.0, 0.3]).plot().ax_.get_xscale() == "symlog"
-    names = ["a[0]", "a[1]", "b"]  # an error of .5 is hidden beside 2000
-    panels = display_of([2000.0, 5.0, 240.0], [9.0, 0.5, 8.0], names).plot().axes_
-    assert [ax.get_xscale() for ax in panels] == ["symlog", "linear"]
-    drawn = display_of([-1e7, 1e7, 0.1], [9.0, 0.5, 8.0]).plot().ax_.get_xticks()
-    assert 0 in drawn
-    assert 5 <= len(drawn) <= 9  # labels of more touch
 
 
 def test_long_names_leave_the_numbers_their_room():

@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 WITHIN = 1.96
 """Standard errors to either side: normal errors are within them with probability .95."""
 
-MOST_SPREAD = 100
-"""Numbers that are more times larger than the usual one of their axes ask for a logarithm."""
-
-UNSEEN = 0.005
-"""A standard error of a smaller share of the largest number has an interval that no dot shows."""
-
 WIDEST = 40
 """Longest name beside the axes, in characters; longer ones would leave the numbers no room."""
 
@@ -33,8 +27,7 @@ class ReleaseDisplay(Display):
     """The released numbers, each with an interval of 1.96 standard errors to either side.
 
     Hollow marks are numbers that are indistinguishable from the oracle's. Each attribute has axes
-    of its own, unless `plot` is given axes for all. Where some numbers of an attribute hide others,
-    as of columns in other units, its axis is linear around zero and logarithmic beyond.
+    of its own, unless `plot` is given axes for all.
 
     Parameters
     ----------
@@ -153,7 +146,6 @@ class ReleaseDisplay(Display):
         at, values, errors = np.arange(len(rows)), self.values[rows], self.errors[rows]
         look: dict[str, Any] = {"fmt": "none", "ecolor": "0.5", "capsize": 2}
         intervals = ax.errorbar(values, at, xerr=WITHIN * errors, **(look | artist_kw))
-        _spread_out(ax, np.abs(values) + np.nan_to_num(errors), errors[errors > 0])
         same = self.learned[rows] < LEAST_LEARNED
         fixed = same & np.isnan(errors)
         ax.plot(values[~same], at[~same], "o", color="C0", label="read off the data")
@@ -171,22 +163,6 @@ class ReleaseDisplay(Display):
         ax.set_yticks(range(len(names)), [_within(name, WIDEST) for name in names])
         ax.set_ylim(len(rows) - 0.5, -0.5)
         return intervals
-
-
-def _spread_out(ax: Axes, sizes: NDArray[np.float64], widths: NDArray[np.float64]) -> None:
-    """Make the axis logarithmic away from zero, where some numbers would hide others."""
-    sizes = sizes[sizes > 0]
-    largest = sizes.max(initial=0)
-    hidden = widths.size and widths.min() < min(widths.max() / 10, UNSEEN * largest)
-    if not (hidden or (sizes.size and largest > MOST_SPREAD * np.median(sizes))):
-        return
-    lowest = np.floor(np.log10(np.quantile(sizes, 0.1, method="lower")))
-    decades = np.log10(largest) - lowest
-    ax.set_xscale("symlog", linthresh=10.0**lowest, linscale=max(1, decades / 3))
-    step = max(1, round(decades / 3))  # the labels of more decades touch
-    ticks = 10.0 ** np.arange(np.floor(np.log10(largest)), lowest - 1, -step)
-    low, high = ax.get_xlim()
-    ax.set_xticks([0, *ticks[ticks < high], *-ticks[ticks < -low]])
 
 
 def _within(name: str, widest: int) -> str:
