@@ -193,11 +193,9 @@ class PrivacyAccountant:
             If the release would exceed a limit.
         LedgerError
             If the ledger cannot be written.
-        TypeError
-            If `guarantee` is no guarantee.
         ValueError
-            If `law` does not belong to it, `composed_at` is below the delta of the releases, or the
-            ledger is for other neighboring datasets.
+            If `law` is not that of the guarantee, `composed_at` is below the delta of the releases,
+            or the ledger is for other neighboring datasets.
         """
         row = self._row(
             guarantee, n_releases, composed_at, label, law=law, sensitivity_key=sensitivity_key
@@ -218,8 +216,6 @@ class PrivacyAccountant:
         ------
         BudgetExceededError
             If they would exceed a limit together. The message says how many of them fit.
-        TypeError, ValueError
-            As :meth:`spend`.
         """
         self._account.check([(self._row(**each), each["guarantee"]) for each in spends])
 
@@ -240,8 +236,6 @@ class PrivacyAccountant:
         ------
         BudgetExceededError
             If so many fits would exceed a limit. The message says how many fit.
-        TypeError
-            If `model` is no PrivateEstimator.
 
         Examples
         --------
@@ -311,8 +305,8 @@ class PrivacyAccountant:
             the releases if there is none.
         fixed : bool, default=False
             Whether no epsilon was chosen by the outcome of an earlier release, which nobody checks.
-            The total is then the least that basic, advanced and numerical composition of the laws
-            give. Otherwise it is the sum or, where that is above the limit, the limit itself.
+            The total is then the least of basic, advanced and numerical composition. Otherwise it
+            is the sum or, where that is above the limit, the limit itself.
         label : str or None, default=None
             A block of :meth:`as_default` or a release whose own total is asked for; None is all.
             There is a warning if the ledger has no such label.
@@ -326,8 +320,6 @@ class PrivacyAccountant:
         ------
         ValueError
             If `delta` is out of range, or goes with a total that is not fixed.
-        TypeError
-            If `label` is no string.
         """
         if delta is not None and not (fixed and 0 <= delta < 1):
             raise ValueError(
@@ -413,8 +405,8 @@ class PrivacyAccountant:
         Raises
         ------
         ValueError
-            If the label is no string, or not of one line of at most 80 characters; or if this
-            accountant counts for a part of the records.
+            If the label is not of one line of at most 80 characters, or this accountant counts for
+            a part of the records.
         """
         fits = isinstance(label, str) and label.isprintable() and len(label) <= LONGEST
         if not (label is None or fits):
@@ -447,9 +439,8 @@ class PrivacyAccountant:
     def part(self, partition: str, part: str) -> PrivacyAccountant:
         """Return an accountant for releases that see one part of the records only.
 
-        A record is in one part of a partition, so of its parts only the costliest counts, also in
-        gamma. Which record is in which part must be public, and must not change when a record is
-        replaced; that is assumed, and nobody checks it.
+        Of the parts of a partition only the costliest counts. Which record is in which part must be
+        public, and must not change when a record is replaced, which nobody checks.
 
         Parameters
         ----------
@@ -467,7 +458,7 @@ class PrivacyAccountant:
         Raises
         ------
         ValueError
-            If the names are no strings, or this accountant is for a part already.
+            If this accountant is for a part already.
 
         Examples
         --------

@@ -39,8 +39,8 @@ _COARSE_POINTS = 400  # enough to see how wide a sum spreads
 class PrivacyLossDistribution(ABC):
     """Law of the privacy loss L on the worst pair that a mechanism covers.
 
-    L is positive where the outcome speaks for the dataset it came from. The two datasets of a
-    pair may be exchanged without changing any number here.
+    L is positive where the outcome speaks for the dataset it came from. Exchanging the two datasets
+    of a pair changes no number here.
 
     Examples
     --------
@@ -164,11 +164,6 @@ class PrivacyLossDistribution(ABC):
         -------
         PrivacyLossDistribution
             Its `delta` and `epsilon` are never below the truth.
-
-        Raises
-        ------
-        TypeError
-            If `other` is no law of a loss.
 
         See Also
         --------

@@ -99,7 +99,7 @@ class BudgetTotal:
     composition : {"nothing", "basic", "filter", "advanced", "numerical"}
         The theorem that gave epsilon and delta.
     fixed : bool
-        Whether the total holds only if no epsilon was chosen by the outcome of an earlier release.
+        Whether the total holds only if no epsilon was chosen by an earlier outcome.
     n_releases : int
         Number of releases.
     n_estimates : int

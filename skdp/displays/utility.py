@@ -127,8 +127,6 @@ class PrivacyUtilityDisplay(Display):
 
         Raises
         ------
-        TypeError
-            If `plan` is neither, or `n_samples` is missing beside an estimator.
         ValueError
             If a level is not positive and finite, a plan has no oracle, or as
             :meth:`PrivateEstimator.plan`.

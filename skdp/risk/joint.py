@@ -36,7 +36,7 @@ def privacy_loss_distribution(
     Parameters
     ----------
     mechanism : Mechanism
-        One with a `noise_law`, such as `LaplaceMechanism` or `GaussianMechanism`, has the exact
+        One with a `noise_law`, such as `LaplaceMechanism` or `GaussianMechanism`, has its exact
         law; any other one whose delta is 0 has what its epsilon says.
     sensitivity : float in (0, inf), SensitivityEstimate or KnownSensitivity, default=1.0
         What the noise is calibrated to, as for `joint_risk`.
