@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ class CompensationModel:
     stakeholders: int
     c: float = 1.0
     minimum: float = 0.0
-    law: Callable[[Any, float], Any] = exact_confidence
+    law: Callable[[Any, float], Any] = field(default_factory=lambda: exact_confidence)
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
