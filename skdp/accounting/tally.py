@@ -237,11 +237,8 @@ class Tally:
 
     @property
     def sums(self) -> Sums:
-        """The sums over all releases; of each partition only the worst part counts.
-
-        The promise is about two datasets that differ in one record. Releases of parts without that
-        record are the same for both, and cost nothing.
-        """
+        """The sums over all releases; of each partition only the worst part counts."""
+        # Releases of parts without the record that differs are the same for both datasets.
         partitions: dict[str, list[Sums]] = {}
         for (partition, _), sums in self.parts.items():
             partitions.setdefault(partition, []).append(sums)
