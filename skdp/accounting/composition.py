@@ -18,7 +18,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from scipy.optimize import minimize_scalar
 from scipy.signal import lfilter
 from scipy.special import logsumexp
 
-from skdp.core.checks import MOST, check_count, check_levels, check_real, shown
+from skdp.core.checks import check_count, check_levels, check_real, shown
 
 _TAIL = 1e-16  # mass of the sum that the window of the convolution may cut off
 _MAX_POINTS = 2**26
@@ -236,30 +237,19 @@ class GridLoss(PrivacyLossDistribution):
     probabilities: NDArray[np.float64]
     infinity: float
     limit: float = math.inf
-    _tail: NDArray[np.float64] = field(init=False, repr=False)
-    _other: NDArray[np.float64] = field(init=False, repr=False)
-    _below: NDArray[np.float64] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        owner = type(self).__name__
-        check_real("step", self.step, owner, 0.0, math.inf)
-        check_count("first", self.first, owner, at_least=-MOST)
-        check_real("infinity", self.infinity, owner, 0.0, 1.0, closed="lr")
-        check_real("limit", self.limit, owner, -math.inf, math.inf, closed="r")
-        mass = check_levels("probabilities", self.probabilities, owner, 0.0)
-        if mass.ndim != 1 or not mass.size or not np.isfinite(mass).all():
-            raise ValueError(
-                f"The 'probabilities' parameter of {owner} must be a vector of finite numbers. "
-                f"Got shape {mass.shape}."
-            )
-        object.__setattr__(self, "probabilities", mass)
+    @cached_property
+    def _sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         # tail[i] = sum_{j >= i} p_j and other[i] = sum_{j >= i} p_j exp(l_i - l_j), so that
         # delta(epsilon) = tail[i] + infinity - exp(epsilon - l_i) other[i] just below l_i.
-        tail = np.cumsum(mass[::-1])[::-1]
-        other = lfilter([1.0], [1.0, -math.exp(-self.step)], mass[::-1])[::-1]
-        object.__setattr__(self, "_tail", np.append(tail, 0.0) + self.infinity)
-        object.__setattr__(self, "_other", np.append(other, 0.0))
-        object.__setattr__(self, "_below", np.concatenate([[0.0], np.cumsum(mass)]))
+        falling = self.probabilities[::-1]
+        tail = np.cumsum(falling)[::-1]
+        other = lfilter([1.0], [1.0, -math.exp(-self.step)], falling)[::-1]
+        return np.append(tail, 0.0) + self.infinity, np.append(other, 0.0)
+
+    @cached_property
+    def _below(self) -> NDArray[np.float64]:
+        return np.concatenate([[0.0], np.cumsum(self.probabilities)])
 
     @classmethod
     def from_law(cls, law: PrivacyLossDistribution, step: float) -> GridLoss:
@@ -315,17 +305,19 @@ class GridLoss(PrivacyLossDistribution):
         index = np.ceil(epsilon / self.step) - self.first
         index = np.clip(index, 0, self.probabilities.size).astype(int)
         above = np.minimum(epsilon - self.step * (self.first + index), 0.0)
-        curve = self._tail[index] - np.exp(above) * self._other[index]
+        tail, other = self._sums
+        curve = tail[index] - np.exp(above) * other[index]
         return np.where(epsilon >= self.limit, 0.0, np.clip(curve, 0.0, 1.0))
 
     def _epsilon(self, delta: float) -> float:
-        reached = np.flatnonzero(self._tail - self._other <= delta)
+        tail, other = self._sums
+        reached = np.flatnonzero(tail - other <= delta)
         if not reached.size:
             return self.limit
         index = int(reached[0])
         level = self.step * (self.first + index)
         if index > 0:
-            level += min(0.0, math.log((self._tail[index] - delta) / self._other[index]))
+            level += min(0.0, math.log((tail[index] - delta) / other[index]))
         return min(self.limit, level)
 
     def _quantile(self, probability: float) -> float:

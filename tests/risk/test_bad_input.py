@@ -139,25 +139,6 @@ def test_levels_at_odd_probabilities(law):
             GridLoss.from_law(law, wrong)
 
 
-GRID = {"step": 0.1, "first": -1, "probabilities": np.full(4, 0.25), "infinity": 0.0, "limit": 0.2}
-
-
-@pytest.mark.loop(
-    ("name", "wrong"),
-    [
-        *(("step", value) for value in (0.0, -1.0, NAN, INF)),
-        *(("infinity", value) for value in (-0.1, 1.1, NAN)),
-        ("limit", NAN),
-        ("first", 2**60),
-        *(("probabilities", value) for value in ([], [[1.0]], [NAN], [-0.1], [INF])),
-    ],
-)
-def test_grid_of_no_law_is_refused(name, wrong):
-    with pytest.raises(ValueError, match=f"'{name}' parameter of GridLoss"):
-        GridLoss(**GRID | {name: wrong})
-    assert GridLoss(**GRID | {"probabilities": [1.0]}).cdf(INF) == 1
-
-
 def test_law_on_a_coarse_grid_is_above_itself():
     """Also where the exponential of a step is no double."""
     for law in (LaplaceLoss(1e6), PureLoss(3000.0), LaplaceLoss(1.0)):
