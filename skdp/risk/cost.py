@@ -233,9 +233,6 @@ class CompensationModel:
             return 0.0
         if self._least_cost(1e9 * self.c) <= budget:  # less noise than that is no noise
             return math.inf
-        low = self.affordable_epsilon(budget, 1.0, 1.0)  # enough without the stronger level
-        high = 2 * low
-        while self._least_cost(high) < budget:
-            low, high = high, 2 * high
-        root = brentq(lambda level: self._least_cost(level) - budget, low, high, rtol=1e-10)
-        return float(root) * (1 - 2e-10)
+        ends = (math.log(share * self.c) for share in (1e-9, 1e9))
+        root = brentq(lambda log: self._least_cost(math.exp(log)) - budget, *ends, xtol=1e-10)
+        return math.exp(root - 2e-10)
