@@ -230,7 +230,8 @@ class PrivacyAccountant:
         model : PrivateEstimator
             The model, fitted or not. Its mechanism and its sensitivity say what a fit costs.
         n_fits : int of at least 1
-            Number of fits: for a grid search the candidates times the folds, plus one.
+            Number of fits: for a grid search the candidates times the folds, plus one. Where the
+            grid changes the mechanism, take the costliest candidate as the model.
 
         Raises
         ------
