@@ -229,6 +229,9 @@ def test_without_an_accountant_the_process_counts():
     model = ridge().fit(X, Y)
     assert default_accountant().total() == model.budget_
     assert model.budget_.n_releases == before.n_releases + 1
+    assert str(default_accountant()).endswith(
+        "left: epsilon=inf for one release, inf for each of ten"
+    )
     html = model._repr_html_()
     together = "no ledger. With those of its process that were charged to none before: (epsilon="
     assert model._repr_mimebundle_()["text/html"].count(together) == html.count(together) == 1

@@ -40,6 +40,21 @@ def spent(path):
     return path
 
 
+@pytest.fixture
+def before_statements(monkeypatch):
+    """What is put in this list is called with each statement before a connection executes it."""
+    calls, connect = [], sqlite3.connect
+
+    class Connection(sqlite3.Connection):
+        def execute(self, statement, *args):
+            for call in calls:
+                call(statement)
+            return super().execute(statement, *args)
+
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, factory=Connection, **k))
+    return calls
+
+
 def change(path, *statements):
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for statement in statements:
@@ -171,17 +186,14 @@ def test_a_ledger_beyond_its_gamma_has_nothing_left(path):
         ("attempt to write a readonly database", "may be written to"),
     ],
 )
-def test_a_path_that_fails_at_any_step(spent, statement, fault, remedy, monkeypatch):
+def test_a_path_that_fails_at_any_step(spent, statement, fault, remedy, before_statements):
     """As a network drive that loses a lock or a connection: nothing is released."""
-    faulty, calls, real = [], [], sqlite3.connect
+    calls = []
 
-    class Connection(sqlite3.Connection):
-        def execute(self, text, *args):
-            if faulty and text.startswith(statement):
-                raise sqlite3.OperationalError(fault)
-            return super().execute(text, *args)
+    def fail(text):
+        if text.startswith(statement):
+            raise sqlite3.OperationalError(fault)
 
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: real(*a, factory=Connection, **k))
     accountant = PrivacyAccountant(spent, epsilon=3.0)
     plan = plan_release(
         lambda X: calls.append(1) or X.mean(),
@@ -191,10 +203,10 @@ def test_a_path_that_fails_at_any_step(spent, statement, fault, remedy, monkeypa
         sensitivity=0.25,
     )
     before = list(calls)  # of the trial on made-up records
-    faulty.append(True)
+    before_statements.append(fail)
     with pytest.raises(LedgerError, match=f"{fault}. Nothing was released.*{remedy}"):
         plan.execute(np.ones(4), accountant=accountant)
-    faulty.clear()
+    before_statements.clear()
     assert calls == before
     assert accountant.total() == PrivacyAccountant.open(spent).total()
     assert accountant.total().epsilon == 1.0
@@ -244,27 +256,29 @@ def test_a_ledger_that_lost_rows(path):
         accountant.spend(ONE)
 
 
-@pytest.mark.parametrize("after", ["BEGIN", "INSERT"])
-def test_an_interrupt_before_the_commit(spent, after, monkeypatch):
-    interrupts, real = [], sqlite3.connect
+@pytest.mark.parametrize("statement", ["INSERT", "COMMIT"])
+def test_an_interrupt_before_the_commit(spent, statement, before_statements):
+    def interrupt(text):
+        if text.startswith(statement):
+            raise KeyboardInterrupt
 
-    class Connection(sqlite3.Connection):
-        def execute(self, statement, *args):
-            result = super().execute(statement, *args)
-            if interrupts and statement.startswith(after):
-                raise KeyboardInterrupt
-            return result
-
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: real(*a, factory=Connection, **k))
     accountant = PrivacyAccountant(spent, epsilon=3.0)
-    interrupts.append(True)
+    before_statements.append(interrupt)
     with pytest.raises(KeyboardInterrupt):
         accountant.spend(ONE)
-    interrupts.clear()
+    before_statements.clear()
     assert accountant.total().epsilon == 1.0
     PrivacyAccountant(spent, epsilon=3.0).spend(ONE)  # nobody holds it
     accountant.spend(ONE)
     assert accountant.total().epsilon == 3.0
+
+
+def test_a_file_that_is_replaced_while_a_row_is_written(spent, before_statements):
+    accountant = PrivacyAccountant(spent, epsilon=3.0)
+    moved = spent.with_suffix(".old")
+    before_statements.append(lambda text: text == "COMMIT" and spent.rename(moved))
+    with pytest.raises(LedgerError, match="was removed"):
+        accountant.spend(ONE)
 
 
 def fill(path, room, results):

@@ -54,6 +54,11 @@ def test_a_slack_admits_more_small_releases_and_reports_the_limit():
     assert (total.epsilon, total.delta, total.composition) == (1.0, 2e-5, "filter")
     with pytest.raises(BudgetExceededError):  # the whole delta is kept back
         accountant.spend(PrivacyGuarantee(epsilon=1e-9, delta=1e-12))
+    accountant = ledger(epsilon=1.0, delta=2e-5, slack=2e-5)
+    exhaust(accountant.part("town", "a"), PrivacyGuarantee(epsilon=0.02))
+    accountant.part("town", "b").spend(PrivacyGuarantee(epsilon=0.02))
+    with pytest.raises(BudgetExceededError):  # who is in "a" is in all
+        accountant.spend(PrivacyGuarantee(epsilon=0.02))
 
 
 @pytest.mark.parametrize(
