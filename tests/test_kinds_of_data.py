@@ -50,10 +50,8 @@ from skdp import (
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import mean_bound
-from skdp.core.dataset import Dataset
-from skdp.core.schema import Schema
 from skdp.estimators.inputs import takes
-from skdp.sensitivity.drawing import draw
+from tests import helpers
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -66,14 +64,8 @@ three, public_three = np.digitize(y, [0.8, 1.2]), np.digitize(y_public, [0.8, 1.
 
 
 def private(estimator, *public, **options):
-    oracle = public[0] if callable(public[0]) else PublicDataOracle(*public)
-    sampler = SensitivitySampler(oracle, gamma=0.25, n_pairs=3, random_state=0)
-    options = {
-        "mechanism": LaplaceMechanism(1.0, code=None),
-        "sensitivity": sampler,
-        "random_state": 0,
-    } | options
-    return PrivateEstimator(estimator, **options)
+    usual = {"mechanism": LaplaceMechanism(1.0, code=None)}
+    return helpers.private(estimator, *public, **usual | options)
 
 
 def mixed(values, library=pd):
@@ -109,15 +101,6 @@ def test_single_precision_is_kept():
     assert np.isfinite(centers).all()
     model = private(LinearRegression(), X_public, y_public)
     assert model.fit(single, y).estimator_.coef_.dtype == np.float32
-    dtypes = set()
-
-    def mean(X):
-        dtypes.add(X.dtype)
-        return X.mean()
-
-    sampler = SensitivitySampler(lambda n, r: r.integers(5, size=(n, 3)), gamma=0.4)
-    release(mean, single, mechanism=LaplaceMechanism(1.0), sensitivity=sampler)
-    assert dtypes == {np.dtype(np.float32)}
 
 
 @pytest.mark.parametrize("library", [pd, pl])
@@ -205,48 +188,46 @@ def test_dates_are_no_numbers(name):
 @pytest.mark.parametrize("library", [pd, pl])
 def test_categories_beside_an_oracle_of_strings_are_said_to_be_strings(library):
     """Who declares them expects that one which is not public is refused, as where both do."""
-    towns = ["Bern", "Rome"] * 20
     encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["town"]))
-    data = library.DataFrame({"town": [*towns[:-1], "Oslo"]})
-    if library is pd:
-        declared, public = (f.astype("category") for f in (data, pd.DataFrame({"town": towns})))
-    else:
-        declared, public = (
-            f.with_columns(pl.col("town").cast(pl.Enum(sorted(set(f["town"])))))
-            for f in (data, pl.DataFrame({"town": towns}))
-        )
-    model = private(
-        make_pipeline(encode, Ridge()), library.DataFrame({"town": towns}), np.arange(40.0)
+    oracle, data = (
+        library.DataFrame({"town": [*["Bern", "Rome"] * 19, "Bern", last]})
+        for last in ("Rome", "Oslo")
     )
-    with pytest.warns(
-        UserWarning, match=r"declare categories in \['town'\].* may fail on a private category"
-    ):
-        model.fit(declared, np.arange(40.0))
+
+    def declare(frame):
+        if library is pd:
+            return frame.astype("category")
+        return frame.with_columns(pl.col("town").cast(pl.Enum(sorted(set(frame["town"])))))
+
+    model, both = (
+        private(make_pipeline(encode, Ridge()), public, np.arange(40.0))
+        for public in (oracle.clone() if library is pl else oracle.copy(), declare(oracle))
+    )
+    with pytest.warns(UserWarning, match=r"\['town'\].* may fail on a private category"):
+        model.fit(declare(data), np.arange(40.0))
     model.fit(data, np.arange(40.0))
-    both = private(make_pipeline(encode, Ridge()), public, np.arange(40.0))
-    for frame in (declared, data):  # also where the oracle alone declares them
+    for frame in (declare(data), data):  # also where the oracle alone declares them
         with pytest.raises(ValueError, match="another form"):
             both.fit(frame, np.arange(40.0))
-    both.fit(library.DataFrame({"town": towns}), np.arange(40.0))
+    both.fit(oracle, np.arange(40.0))
 
 
 @pytest.mark.parametrize("library", [pd, pl])
 def test_neither_a_known_sensitivity_nor_numbers_stand_for_categories(library):
     """With handle_unknown="ignore" all private categories would be unknown, silently."""
-    model = private(table_model(Ridge()), X_public, sensitivity=1.0)
-    days = library.DataFrame({"day": library.Series([datetime(2020, 1, 1)] * N)})
-    for data, word in (
-        (mixed(X, library), "'town'"),
-        (np.array([["a"], ["b"]] * 30), "as X does"),
-        (days, "dates"),
+    known = private(table_model(Ridge()), X_public, sensitivity=1.0)
+    sampled = private(table_model(Ridge()), X_public, y_public)
+    for model, data, word in (
+        (known, mixed(X, library), "'town'"),
+        (known, np.array([["a"], ["b"]] * 30), "as X does"),
+        (known, library.DataFrame({"day": library.Series([DAYS[0]] * N)}), "dates"),
+        (sampled, mixed(X, library), "'town', holds"),
     ):
         with pytest.raises(ValueError, match=word):
             model.fit(data, y)
     numbers = mixed(X, library)[["height", "age"]]
-    scaled = make_pipeline(StandardScaler(), Ridge())
-    assert private(scaled, X_public, sensitivity=1.0).fit(numbers, y).predict(numbers).size == N
-    with pytest.raises(ValueError, match="'town', holds"):
-        private(table_model(Ridge()), X_public, y_public).fit(mixed(X, library), y)
+    scaled = private(make_pipeline(StandardScaler(), Ridge()), X_public, sensitivity=1.0)
+    assert scaled.fit(numbers, y).predict(numbers).size == N
 
 
 @pytest.mark.parametrize(
@@ -288,8 +269,6 @@ def test_dense_oracle_of_sparse_records(kind):
     model = private(Ridge(), X_public, y_public, mechanism=LaplaceMechanism(np.inf))
     exact = Ridge().fit(kind(X), y)
     np.testing.assert_allclose(model.fit(kind(X), y).predict(X), exact.predict(X))
-    drawn = draw(PublicDataOracle(X_public), 4, rng, schema=Schema.of(Dataset(kind(X))))
-    assert type(drawn[0]) is kind
     with pytest.raises(TypeError, match="dense data is required"):
         private(GaussianNB(), X_public, public_labels).fit(kind(X), labels)
 
@@ -297,37 +276,36 @@ def test_dense_oracle_of_sparse_records(kind):
 @pytest.mark.parametrize("container", [np.array, pd.Series, pl.Series])
 def test_one_column_stands_in_for_single_values(container):
     ages = container(100 * X[:, 0])
-    sampler = SensitivitySampler(UniformOracle([(0, 100)]), random_state=0)
-    mechanism = LaplaceMechanism(100.0)
-    released = release(np.median, ages, mechanism=mechanism, sensitivity=sampler, random_state=0)
-    assert released.value == pytest.approx(100 * np.median(X[:, 0]), abs=2)
-    two = SensitivitySampler(UniformOracle([(0, 100), (0, 1)]))
-    with pytest.raises(ValueError, match="2 columns, and that of the data has 1 dimension"):
-        release(np.median, ages, mechanism=mechanism, sensitivity=two)
-
-
-MULTI_LABEL, PUBLIC_MULTI_LABEL, SEVERAL, PUBLIC_SEVERAL = (
-    np.column_stack(each).astype(int)
-    for each in (
-        [labels, three > 0],
-        [public_labels, public_three > 0],
-        [labels, three + 5],
-        [public_labels, public_three + 5],
+    one, two = (
+        {"mechanism": LaplaceMechanism(100.0), "sensitivity": SensitivitySampler(oracle)}
+        for oracle in (UniformOracle([(0, 100)]), UniformOracle([(0, 100), (0, 1)]))
     )
+    assert release(np.median, ages, **one).value == pytest.approx(100 * np.median(X[:, 0]), abs=2)
+    with pytest.raises(ValueError, match="2 columns, and that of the data has 1 dimension"):
+        release(np.median, ages, **two)
+
+
+MULTI_LABEL, SEVERAL = (  # private and public
+    [
+        np.column_stack([a, each(b)]).astype(int)
+        for a, b in ((labels, three), (public_labels, public_three))
+    ]
+    for each in (lambda b: b > 0, lambda b: b + 5)
 )
 RIDGE_OUTPUTS, FEW_TREES = MultiOutputClassifier(RidgeClassifier()), RandomForestClassifier(3)
 
 
 @pytest.mark.parametrize(
-    ("estimator", "Y", "Y_public", "classes"),
+    ("estimator", "Y", "classes"),
     [
-        (OneVsRestClassifier(RidgeClassifier()), MULTI_LABEL, PUBLIC_MULTI_LABEL, [0, 1]),
-        (RIDGE_OUTPUTS, MULTI_LABEL, PUBLIC_MULTI_LABEL, [0, 1]),
-        (RIDGE_OUTPUTS, SEVERAL, PUBLIC_SEVERAL, [[0, 1], [5, 6, 7]]),
-        (FEW_TREES.set_params(max_depth=2), SEVERAL, PUBLIC_SEVERAL, [[0, 1], [5, 6, 7]]),
+        (OneVsRestClassifier(RidgeClassifier()), MULTI_LABEL, [0, 1]),
+        (RIDGE_OUTPUTS, MULTI_LABEL, [0, 1]),
+        (RIDGE_OUTPUTS, SEVERAL, [[0, 1], [5, 6, 7]]),
+        (FEW_TREES.set_params(max_depth=2), SEVERAL, [[0, 1], [5, 6, 7]]),
     ],
 )
-def test_several_outputs(estimator, Y, Y_public, classes):
+def test_several_outputs(estimator, Y, classes):
+    Y, Y_public = Y
     for options in ({}, {"classes": classes}, {"classes": classes, "sensitivity": 1.0}):
         model = private(estimator, X_public, Y_public, **options).fit(X, Y)
         for column, known in zip(model.predict(X).T, Y.T, strict=True):
@@ -410,29 +388,24 @@ def test_missing_values_where_they_are_not_taken(estimator):
 
 
 @pytest.mark.loop(
-    ("column", "message"),
+    ("column", "frame"),
     [
-        (pd.array([True, None] * 30, dtype="boolean"), "NaN"),
-        (pd.array([3, None] * 30, dtype="Int8"), "NaN"),
-        (np.array([3, None] * 30, dtype=object), "NaN"),
-        (np.array([3, pd.NA] * 30, dtype=object), "NaN"),
-        (pl.Series([True, None] * 30), "NaN"),
+        (pd.array([True, None] * 30, dtype="boolean"), pd.DataFrame),
+        (pd.array([3, None] * 30, dtype="Int8"), pd.DataFrame),
+        (np.array([3, None] * 30, dtype=object), pd.DataFrame),
+        (np.array([3, pd.NA] * 30, dtype=object), pd.DataFrame),
+        (pl.Series([True, None] * 30), pl.DataFrame),
     ],
 )
-def test_missing_entries_of_every_type_are_refused_before_they_are_paid_for(column, message):
-    frame = pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame
+def test_missing_entries_of_every_type_are_refused_before_they_are_paid_for(column, frame):
     records, full = frame({"a": X[:, 0], "b": column}), frame({"a": X[:, 1], "b": column})
     full = full.fill_null(True) if frame is pl.DataFrame else full.ffill()
     model = private(make_pipeline(StandardScaler(), Ridge()), full, y_public)
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises((ValueError, TypeError), match="NaN"):
         model.fit(records, y)
     for response in (np.array([1.0, None] * 30), np.array([1.0, "a"] * 30, dtype=object)):
         with pytest.raises(ValueError, match=r"y contains NaN|does not convert"):
             model.fit(full, response)
-
-
-class Scaler(StandardScaler):
-    pass
 
 
 def test_transformers_that_pass_gaps_on_are_known():
@@ -445,15 +418,12 @@ def test_transformers_that_pass_gaps_on_are_known():
         transformer = kind(**dict.fromkeys(required, tree))
         if name == "RandomTreesEmbedding" or not get_tags(transformer).input_tags.allow_nan:
             continue  # indicators of leaves
-        passed = _transformed(transformer)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some say that more records or folds would be better
+            fitted = transformer.fit(PUBLIC_GAPS, y_public > np.median(y_public))
+            passed = fitted.transform(PUBLIC_GAPS)
         gaps = np.isnan(passed.toarray() if hasattr(passed, "toarray") else passed).any()
         assert takes(make_pipeline(transformer, Ridge()), "allow_nan") != gaps, name
-
-
-def _transformed(transformer):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some say that more records or folds would be better
-        return transformer.fit(PUBLIC_GAPS, y_public > np.median(y_public)).transform(PUBLIC_GAPS)
 
 
 def weighted(n_samples, rng):
