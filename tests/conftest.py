@@ -141,19 +141,21 @@ def no_network():
 
 @pytest.fixture(scope="session")
 def reaches():
-    """Walk all references: ``reaches(start, kind)`` tells whether one leads to such an object."""
+    """Walk all references: ``reaches(start, kind)`` lists the objects of a kind that are found."""
     leads_everywhere = (type, types.ModuleType, types.FunctionType, types.FrameType)
 
     def walk(start, kind):
-        stack, seen = [start], set()
+        stack, seen, found = [start], set(), []
         while stack:
             thing = stack.pop()
+            if id(thing) in seen or isinstance(thing, leads_everywhere):
+                continue
+            seen.add(id(thing))
             if isinstance(thing, kind):
-                return True
-            if id(thing) not in seen and not isinstance(thing, leads_everywhere):
-                seen.add(id(thing))
-                stack.extend(gc.get_referents(thing))
-        return False
+                found.append(thing)
+            is_array = isinstance(thing, np.ndarray) and thing.dtype == object
+            stack.extend(thing.ravel().tolist() if is_array else gc.get_referents(thing))
+        return found
 
     return walk
 

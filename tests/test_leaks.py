@@ -1,14 +1,13 @@
 """No trace of the private data or the private fit: search the bytes."""
 
-import gc
 import pickle
+import re
 import traceback
-import types
 from functools import partial
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
 from sklearn.datasets import make_classification
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.feature_selection import SelectFromModel
@@ -24,7 +23,6 @@ from skdp import (
     BernsteinTransformer,
     LaplaceMechanism,
     PrivacyGuarantee,
-    PrivateEstimator,
     PrivateEvaluationError,
     PublicDataOracle,
     SensitivitySampler,
@@ -36,6 +34,8 @@ from skdp.codes import Geometry
 from skdp.estimators.parameters import ParameterTarget
 from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.mechanisms.base import Mechanism
+from tests import helpers
+from tests.helpers import fitted_state
 
 X, y = make_classification(n_samples=160, n_features=4, n_redundant=0, random_state=0)
 # arrays of their own, of different length
@@ -44,35 +44,21 @@ X_public, y_public, X, y = (part.copy() for part in (X[:79], y[:79], X[80:], y[8
 RESPONSE = np.random.default_rng(0).normal(size=80)
 PUBLIC_RESPONSE = np.random.default_rng(1).normal(size=79)
 
-# The catalog's tests search the release of every other class.
-ESTIMATORS = [
-    LogisticRegression(),
+ESTIMATORS = [  # the catalog's tests search the release of every other class
     Ridge(),
-    StandardScaler(),
     LinearSVC(),
     make_pipeline(StandardScaler(), LinearSVC()),
     make_pipeline(FrozenEstimator(StandardScaler().fit(X_public)), LogisticRegression()),
-]
-# Where a fit has converged or not, nothing of it may leak.
+]  # Where a fit has converged or not, nothing of it may leak.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def responses(estimator):
-    tags = estimator.__sklearn_tags__()
-    if tags.estimator_type == "regressor":
-        return RESPONSE, PUBLIC_RESPONSE
-    return y, y_public
+    return (RESPONSE, PUBLIC_RESPONSE) if is_regressor(estimator) else (y, y_public)
 
 
 def private(estimator, y_public, **options):
-    oracle = PublicDataOracle(X_public, y_public)
-    sampler = SensitivitySampler(oracle, gamma=0.2, n_pairs=4, random_state=0)
-    options = {
-        "mechanism": LaplaceMechanism(epsilon=1.0),
-        "sensitivity": sampler,
-        "random_state": 0,
-    } | options
-    return PrivateEstimator(estimator, **options)
+    return helpers.private(estimator, X_public, y_public, **options)
 
 
 def leaks(thing, estimator, y):
@@ -94,7 +80,7 @@ def test_fitted_object_holds_no_secret(estimator, known):
     if "random_state" in estimator.get_params():
         estimator = clone(estimator).set_params(random_state=0)
     options = {"sensitivity": 0.5} if known else {}
-    if known and estimator.__sklearn_tags__().estimator_type == "classifier":
+    if known and is_classifier(estimator):
         options["classes"] = [0, 1]
     model = private(estimator, y_public, **options).fit(X, y)
     assert leaks(model, estimator, y) == []
@@ -104,9 +90,9 @@ def test_fitted_object_holds_no_secret(estimator, known):
 def test_the_search_finds_what_is_there(estimator):
     """The exact fit, what is released without noise, a record that is kept, and labels."""
     y, y_public = responses(estimator)
-    assert leaks(clone(estimator).fit(X, y), estimator, y)
     exact = private(estimator, y_public, mechanism=LaplaceMechanism(np.inf)).fit(X, y)
-    assert leaks(exact, estimator, y)
+    for thing in (clone(estimator).fit(X, y), exact):
+        assert leaks(thing, estimator, y)
     model = private(estimator, y_public).fit(X, y)
     model.forgotten_ = X[3].copy()
     assert [leak.where for leak in leaks(model, estimator, y)] == ["forgotten_", "pickle"]
@@ -124,8 +110,8 @@ MACHINES = [
 
 
 def machine_dataset(machine, X, labels, response):
-    kind = machine.__sklearn_tags__().estimator_type
-    return {"classifier": (X, labels), "regressor": (X, response)}.get(kind, (X,))
+    y = labels if is_classifier(machine) else response
+    return (X, y) if is_classifier(machine) or is_regressor(machine) else (X,)
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda e: type(e).__name__)
@@ -133,20 +119,19 @@ def test_released_function_holds_no_secret(machine):
     """Neither records nor exact lattice values; without noise the search finds the latter."""
     dataset = machine_dataset(machine, X, y, RESPONSE)
     public = machine_dataset(machine, X_public, y_public, PUBLIC_RESPONSE)
-    sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.2, n_pairs=4, random_state=0)
-    options = {"release": BOX, "sensitivity": sampler}
     target = FittedFunctionTarget(machine, BOX, clone(machine).fit(*public))
     search = partial(find_leaks, X=X, y=RESPONSE, parameters=target(*dataset, seed=0))
+
+    def released(*mechanism):
+        noise = {"mechanism": LaplaceMechanism(*mechanism)}
+        return helpers.private(machine, *public, release=BOX, **noise).fit(*dataset)
+
     for code in (None, "auto") if isinstance(machine, KernelDensity) else ("auto",):
-        mechanism = LaplaceMechanism(epsilon=1.0, code=code)
-        model = private(machine, None, mechanism=mechanism, **options).fit(*dataset)
-        assert search(model) == []
+        assert search(released(1.0, code)) == []
     (found,) = (leak for leak in search(clone(machine).fit(*dataset)) if leak.where == "pickle")
     assert found.n_found >= X.size / 2
-    if machine.__sklearn_tags__().estimator_type is not None:  # densities are normalized
-        noiseless = LaplaceMechanism(np.inf)
-        model = private(machine, None, mechanism=noiseless, **options).fit(*dataset)
-        assert search(model)
+    if len(dataset) == 2 or isinstance(machine, OneClassSVM):  # densities are normalized
+        assert search(released(np.inf))
 
 
 class Trace:
@@ -191,15 +176,12 @@ def test_errors_echo_no_private_value(records, response):
     model = private(make_pipeline(StandardScaler(), LogisticRegression()), y_public)
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - of any message
         model.fit(records, response)
-    text = "".join(traceback.format_exception_only(caught.value))
-    exception = caught.value
-    while exception := exception.__cause__ or exception.__context__:
-        text += str(exception)
+    text = "".join(traceback.format_exception(caught.value))
+    text = re.sub(r'File ".*', "", text)
     numbers = [*X.ravel(), *RESPONSE, 31337]
     assert not [number for number in numbers if f"{number:.6g}"[:8] in text]
     assert "patient" not in text
-    assert not model.__sklearn_is_fitted__()
-    assert not [name for name in vars(model) if name.endswith("_")]
+    assert not fitted_state(model)
 
 
 def test_cached_pipeline_leaves_no_file(tmp_path):
@@ -343,10 +325,10 @@ SELECTED = SelectFromModel(BOOSTED, threshold=-1).fit(X_public, y_public)
     ],
     ids=["tree", "forest", "tree after trees", "vote"],
 )
-def test_no_memory_between_the_fields_of_nodes(estimator):
+def test_no_memory_between_the_fields_of_nodes(estimator, reaches):
     """Seven bytes of each node are never written: a copy has what stood there, even a number."""
     model = private(estimator, y_public).fit(X, y)
-    trees = trees_in(model.estimator_)
+    trees = reaches(model.estimator_, type(BOOSTED.estimators_[0, 0].tree_))
     assert trees
     for tree in trees:
         nodes = tree.__getstate__()["nodes"]
@@ -355,19 +337,3 @@ def test_no_memory_between_the_fields_of_nodes(estimator):
         assert used < raw.shape[1]
         assert not raw[:, used:].any()
         assert np.isfinite(nodes["threshold"]).all()
-
-
-def trees_in(estimator):
-    stack, seen, found = [estimator], set(), []
-    while stack:
-        thing = stack.pop()
-        if id(thing) in seen or isinstance(
-            thing, (type, types.ModuleType, types.FunctionType, types.FrameType)
-        ):
-            continue
-        seen.add(id(thing))
-        if type(thing).__name__ == "Tree":
-            found.append(thing)
-        objects = isinstance(thing, np.ndarray) and thing.dtype == object
-        stack.extend(thing.ravel().tolist() if objects else gc.get_referents(thing))
-    return found
