@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from skdp import BernsteinTransformer, LaplaceMechanism, PrivateEstimator
+from skdp import BernsteinTransformer
+from tests import helpers
 
 # One of each kind; the last two take time and rarely tell more.
 ESTIMATORS = [
@@ -50,17 +51,15 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-def checks(mechanism, estimators, random_state=0, marks=()):
+def private(estimator, random_state=0):
+    release = RELEASE.get(type(estimator).__name__, "auto")
+    options = {"release": release, "random_state": random_state}
+    return helpers.private(estimator, sensitivity=1e-6, **options)
+
+
+def checks(estimators, random_state=0, marks=()):
     for estimator in estimators:
-        release = RELEASE.get(type(estimator).__name__, "auto")
-        private = PrivateEstimator(
-            estimator,
-            mechanism=mechanism,
-            sensitivity=1e-6,
-            release=release,
-            random_state=random_state,
-        )
-        for model, check in estimator_checks_generator(private):
+        for model, check in estimator_checks_generator(private(estimator, random_state)):
             kind, name = type(estimator).__name__, getattr(check, "func", check).__name__
             # The former need libraries that skdp has no use for, the latter weights, which a number
             # for a sensitivity knows nothing of: they are refused, as seen below.
@@ -71,10 +70,7 @@ def checks(mechanism, estimators, random_state=0, marks=()):
 
 @pytest.mark.parametrize(
     ("model", "check", "name"),
-    [
-        *checks(LaplaceMechanism(epsilon=1.0), ESTIMATORS[:-2]),
-        *checks(LaplaceMechanism(epsilon=1.0), ESTIMATORS[-2:], marks=[pytest.mark.slow]),
-    ],
+    [*checks(ESTIMATORS[:-2]), *checks(ESTIMATORS[-2:], marks=[pytest.mark.slow])],
 )
 def test_check_estimator(model, check, name):
     """The noise is seeded, so that nothing is expected to fail."""
@@ -84,11 +80,7 @@ def test_check_estimator(model, check, name):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "check", "name"),
-    [
-        case
-        for case in checks(LaplaceMechanism(epsilon=1.0), [Ridge()], random_state=None)
-        if case.values[2] in COMPARE_TWO_FITS
-    ],
+    [each for each in checks([Ridge()], random_state=None) if each.values[2] in COMPARE_TWO_FITS],
 )
 def test_fits_under_secret_noise_differ(model, check, name):
     with pytest.raises(AssertionError):
@@ -96,8 +88,7 @@ def test_fits_under_secret_noise_differ(model, check, name):
 
 
 def weight_checks():
-    private = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=1e-6)
-    for model, check in estimator_checks_generator(private):
+    for model, check in estimator_checks_generator(private(Ridge())):
         name = getattr(check, "func", check).__name__
         if "sample_weight" in name:
             yield pytest.param(model, check, id=name)
@@ -113,6 +104,6 @@ def test_weights_beside_a_number_for_the_sensitivity_are_refused(model, check):
 
 @pytest.mark.parametrize("estimator", [one for one in ESTIMATORS if type(one).__name__ in KINDS])
 def test_the_kind_of_estimator_is_forwarded(estimator):
-    private = PrivateEstimator(estimator, mechanism=LaplaceMechanism(1.0), sensitivity=1e-6)
-    assert get_tags(private).estimator_type == KINDS[type(estimator).__name__]
-    assert is_clusterer(private) == isinstance(estimator, KMeans)
+    model = private(estimator)
+    assert get_tags(model).estimator_type == KINDS[type(estimator).__name__]
+    assert is_clusterer(model) == isinstance(estimator, KMeans)
