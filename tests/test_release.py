@@ -114,23 +114,6 @@ def test_a_weak_promise_is_pointed_out_once_and_before_any_evaluation(
     assert ("no privacy" in str(released.guarantee)) == is_exact
 
 
-def test_noise_has_the_scale_of_the_sensitivity():
-    """The mean of 2,000 deviations is within five standard errors: false positives below 1e-6."""
-    options = {"mechanism": LaplaceMechanism(2.0), "sensitivity": 0.3, "random_state": 0}
-    noisy = release(lambda X: np.full(2000, X.mean()), X, **options).value
-    assert np.abs(noisy - X.mean()).mean() == pytest.approx(0.15, rel=5 / np.sqrt(2000))
-
-
-def test_estimate_serves_again():
-    first = release(column_means, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
-    again = release(column_means, X, mechanism=LaplaceMechanism(3.0), sensitivity=first.sensitivity)
-    assert again.sensitivity is first.sensitivity
-    guarantee = again.guarantee
-    assert (guarantee.epsilon, guarantee.delta, guarantee.gamma) == (3.0, 0.0, 0.05)
-    assert (guarantee.n_samples, guarantee.seeded) == (60, False)
-    assert guarantee.oracle.startswith("UniformOracle")
-
-
 @pytest.mark.parametrize(
     ("function", "records", "sensitivity", "words"),
     [

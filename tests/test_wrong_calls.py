@@ -4,7 +4,6 @@ Each message names the parameter and the rule. No record of the caller is in it,
 and the object is as it was.
 """
 
-import copy
 import math
 import re
 
@@ -15,34 +14,22 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-import skdp
 from skdp import (
     BernsteinTransformer,
     ExponentialMechanism,
     GaussianMechanism,
-    GaussianOracle,
-    KnownSensitivity,
     LaplaceMechanism,
-    MakeOracle,
-    PrivacyGuarantee,
     PrivateEstimator,
-    PrivateSearchCV,
     PublicDataOracle,
-    RandomDensityOracle,
-    RandomTaskOracle,
     SensitivitySampler,
     UniformOracle,
     plan_release,
-    public_search,
     release,
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import mean_bound
-from skdp.codes import Geometry, PublicCode
-from skdp.sensitivity import order_statistic
+from tests import helpers
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(60, 3)), RNG.integers(0, 2, 60)
@@ -67,10 +54,9 @@ def sampler(oracle=None, **options):
 
 
 def model(estimator=None, **options):
-    usual = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler()}
-    return PrivateEstimator(
-        LogisticRegression() if estimator is None else estimator, **usual | options
-    )
+    """An estimator without a seed, as most users have it."""
+    estimator = LogisticRegression() if estimator is None else estimator
+    return helpers.private(estimator, **{"sensitivity": sampler(), "random_state": None} | options)
 
 
 def fit(**options):
@@ -99,10 +85,7 @@ def labels(n, rng):
 
 
 def of_function(function, **options):
-    usual = {
-        "mechanism": LaplaceMechanism(1.0),
-        "sensitivity": sampler(UniformOracle([(0, 1)] * 3)),
-    }
+    usual = {"mechanism": NOISE, "sensitivity": sampler(UniformOracle([(0, 1)] * 3))}
     return lambda: release(function, X, **usual | options)
 
 
@@ -123,9 +106,8 @@ def sampling(**options):
 
 
 def planned(n):
-    return lambda: plan_release(
-        np.mean, n_samples=n, mechanism=LaplaceMechanism(1.0), sensitivity=sampler(ONE_COLUMN)
-    )
+    usual = {"mechanism": NOISE, "sensitivity": sampler(ONE_COLUMN)}
+    return lambda: plan_release(np.mean, n_samples=n, **usual)
 
 
 ONE_COLUMN, NOISE = UniformOracle([(0, 1)]), LaplaceMechanism(1.0)
@@ -200,6 +182,7 @@ EARLY = [
           lambda s: of_function(np.mean, random_state=s)),
     *each("n_samples of plan_release", "'n_samples'", (0, 1.5, "a"), planned),
     ("a prior beside an oracle", fit(prior=PublicDataOracle(*PUBLIC)), "'prior'"),
+    ("widths of mean_bound", lambda: mean_bound(9, 3, ranges=(-8e307, 8e307)), "of finite widths"),
     ("no epsilon", lambda: LaplaceMechanism(), "epsilon"),
     ("no limit", lambda: PrivacyAccountant("x.db"), "epsilon"),
     ("no mechanism", lambda: PrivateEstimator(Ridge(), sensitivity=1.0), "mechanism"),
@@ -255,59 +238,6 @@ DRAWN = [
      "bandwidth"),
 ]  # fmt: skip
 
-# What is wrong shows when an object is made or first used.
-MADE = [
-    *((f"UniformOracle({b!r})", lambda b=b: UniformOracle(b), "bounds")
-      for b in ([], [(1, 0)], [(0, NAN)], [(0,)], "a", 3, [(0, INF)])),
-    *((f"UniformOracle classes={c!r}", lambda c=c: UniformOracle([(0, 1)], classes=c), "classes")
-      for c in (3, [])),
-    *((f"GaussianOracle{a!r}", lambda a=a: GaussianOracle(*a), "mean|cov")
-      for a in (([0.0], [-1.0]), ([0.0], [[1.0, 2.0]]), ([NAN], [1.0]), ("a", [1.0]))),
-    *((f"RandomTaskOracle classes={c!r}", lambda c=c: RandomTaskOracle(X, classes=c), "classes")
-      for c in ([0], [], 3)),
-    *((f"RandomDensityOracle({b!r})", lambda b=b: RandomDensityOracle(b), "bounds")
-      for b in ([], [(1, 0)], "a")),
-    *((f"MakeOracle({m!r})", lambda m=m: MakeOracle(m), "callable|function|generator")
-      for m in (3, "a", None)),
-    ("PublicDataOracle of nothing", lambda: PublicDataOracle(X[:0]), "at least one record"),
-    ("PublicDataOracle of parts", lambda: PublicDataOracle(X, Y[:3]), "y|responses|records"),
-    *((f"BernsteinTransformer(degree={d!r})",
-       lambda d=d: BernsteinTransformer(d, feature_range=(0, 1)).fit(X[:, :1]), "'degree'")
-      for d in (0, -1, "a", 1.5)),
-    *((f"BernsteinTransformer(feature_range={r!r})",
-       lambda r=r: BernsteinTransformer(2, feature_range=r).fit(X[:, :1]), "'feature_range'")
-      for r in ((1, 0), "a", (0, NAN), (0,))),
-    *((f"PrivacyAccountant(epsilon={e!r})", lambda e=e: PrivacyAccountant(":memory:", epsilon=e),
-       "'epsilon'") for e in (0, -1, NAN, "a", None)),
-    *((f"PrivacyAccountant(delta={d!r})",
-       lambda d=d: PrivacyAccountant(":memory:", epsilon=1.0, delta=d), "'delta'")
-      for d in (-0.1, 1.1, NAN, "a")),
-    *((f"PrivacyAccountant(gamma={g!r})",
-       lambda g=g: PrivacyAccountant(":memory:", epsilon=1.0, gamma=g), "'gamma'")
-      for g in (-0.1, 1.1, NAN, "a")),
-    *((f"PrivacyGuarantee({o!r})", lambda o=o: PrivacyGuarantee(**o), next(reversed(o)))
-      for o in ({"epsilon": 0}, {"epsilon": -1.0}, {"epsilon": NAN}, {"epsilon": 1.0, "delta": 1.0},
-                {"epsilon": 1.0, "gamma": -0.1}, {"epsilon": 1.0, "confidence": 0.9},
-                {"epsilon": 1.0, "n_samples": 0}, {"epsilon": "a"},
-                {"epsilon": 1.0, "delta": None})),
-    *((f"KnownSensitivity{a!r}", lambda a=a: KnownSensitivity(*a), "KnownSensitivity")
-      for a in ((-1.0, "l1", 5), (NAN, "l1", 5), ("a", "l1", 5), (1.0, "l3", 5), (1.0, "l1", 0),
-                (1.0, "l1", 1.5), (1.0, "l1", 5, 1.0), (1.0, "l1", 5, -0.1))),
-    ("widths of mean_bound", lambda: mean_bound(9, 3, ranges=(-8e307, 8e307)), "of finite widths"),
-    *((f"mean_bound{a!r}", lambda a=a: mean_bound(*a, ranges=(0, 1)), "n_samples|n_features|ranges")
-      for a in ((0, 3), (5, 0), (5.5, 3))),
-    *((f"order_statistic{a!r}", lambda a=a: order_statistic(*a), "gamma|n_pairs")
-      for a in ((0, 9), (1, 9), (0.1, 0), (0.1, 2.5), (0.001, 9), ("a", 9))),
-    *((f"Geometry({o!r})", lambda o=o: Geometry(o), "order|Geometry") for o in (3, "l1", None, 0)),
-    ("a code of parts", lambda: PublicCode(*np.ones((4, 2)), np.ones(3)), "must fit together"),
-    ("no candidate", lambda: PrivateSearchCV(model(), [], mechanism=ExponentialMechanism(1.0),
-                                             sensitivity=sampler()).fit(X, Y), "param_grid"),
-    ("a search in a number", lambda: public_search(model(sensitivity=1.0), {}, 60), "'estimator'"),
-    *((f"n_datasets={n!r}", lambda n=n: public_search(model(), {"estimator__C": [1]}, 60,
-                                                      n_datasets=n), "'n_datasets'")
-      for n in (0, 1.5, "a")),
-]  # fmt: skip
-
 
 def state(thing):
     return {name: repr(value) for name, value in vars(thing).items()}
@@ -345,11 +275,6 @@ def test_what_an_oracle_or_target_shows_is_refused(call, words):
     refused(call, words)
 
 
-@pytest.mark.loop(("call", "words"), named(MADE))
-def test_what_is_made_wrongly_is_refused(call, words):
-    refused(call, words)
-
-
 def test_an_object_is_as_it_was():
     unfitted = model(estimator=LogisticRegression(C=-1))
     fitted = model(random_state=0).fit(X, Y)
@@ -358,10 +283,10 @@ def test_an_object_is_as_it_was():
         with pytest.raises((ValueError, TypeError)):
             each.fit(*data)
         assert state(each) == before
-    kept = copy.deepcopy(fitted.get_params())
+    before = repr(fitted.get_params())
     with pytest.raises(ValueError, match="Invalid parameter"):
         fitted.set_params(epsilon=3.0)
-    assert repr(fitted.get_params()) == repr(kept)
+    assert repr(fitted.get_params()) == before
 
 
 def test_an_attribute_that_is_not_there_is_named():
@@ -371,25 +296,3 @@ def test_an_attribute_that_is_not_there_is_named():
         for name in missing:
             with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
                 getattr(each, name)
-
-
-def test_messages_name_the_remedy():
-    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    unlabeled, private = sampler(PublicDataOracle(PUBLIC[0])), model().fit(X, Y)
-    released, real = private.plan_.execute(X, Y), sampler(RandomTaskOracle(PUBLIC[0], y_scale=1.0))
-    calls = {
-        r"RandomTaskOracle\(X, cl": lambda: model(pipeline).fit(X),
-        r"'like'": lambda: model(pipeline, sensitivity=unlabeled).plan(60),
-        r"RandomTaskOracle\(X, classes": fit(sensitivity=unlabeled),
-        r"RandomTaskOracle\(X": lambda: model(sensitivity=real).plan(60),
-        r"predict_interval": lambda: private.predict_interval,
-        r"predict_stability": lambda: released.predict_interval(X),
-        r"'n_draws'": lambda: released.predict_stability(X, n_draws=0),
-    }
-    for word, call in calls.items():
-        with pytest.raises((TypeError, ValueError, AttributeError), match=word):
-            call()
-
-
-def test_the_package_lists_what_is_public():
-    assert {name for name in dir(skdp) if name[0] != "_"} == {*skdp.__all__, *skdp.WINGS}
