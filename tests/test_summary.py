@@ -35,6 +35,7 @@ from skdp import (
     PrivateEstimator,
     PrivateSearchCV,
     PublicDataOracle,
+    RandomTaskOracle,
     SensitivitySampler,
     UniformOracle,
     load,
@@ -76,19 +77,23 @@ def test_each_released_number_stands_beside_its_standard_error(model):
 
 @pytest.mark.slow
 def test_a_number_that_was_not_learned_is_said_to_be_the_oracles():
-    model = private(RidgeClassifier(), epsilon=0.02)
-    with pytest.warns(UserWarning, match="fewer released numbers"):
-        model.fit(*PRIVATE)
-    assert set(model.summary().notes) == {"indistinguishable from the oracle"}
-    assert "shift" in model.summary().remark
-    loose = private(LogisticRegression(solver="newton-cholesky"), epsilon=0.02)
-    with pytest.warns(UserWarning, match=r"1e-08.*tol=0\.0001"):
-        loose.fit(*PRIVATE)
-    plain = private(RidgeClassifier(), epsilon=0.02, code=None).fit(*PRIVATE).summary()
+    coded, plain = (
+        private(RidgeClassifier(), epsilon=0.02, code=code).fit(*PRIVATE).summary()
+        for code in ("auto", None)
+    )
+    assert set(coded.notes) == {"indistinguishable from the oracle"}
     near = np.abs(plain.values) < 2 * plain.errors
     assert near.any()
     assert [note == "may be 0" for note in plain.notes] == near.tolist()
+    assert "shift" in coded.remark
     assert "shift" not in plain.remark
+
+
+def test_a_solver_that_stops_early_is_named_where_a_smaller_tolerance_would_help():
+    oracle = RandomTaskOracle(PUBLIC[0], classes=[0, 1, 2])
+    loose = private(LogisticRegression(), oracle, epsilon=0.02)
+    with pytest.warns(UserWarning, match=r"1e-08.*tol=0\.0001"):
+        loose.plan(75)
 
 
 def test_notes_and_ratios_say_what_is_known_of_a_number():
