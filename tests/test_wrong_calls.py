@@ -6,6 +6,8 @@ and the object is as it was.
 
 import math
 import re
+import traceback
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -19,9 +21,12 @@ from skdp import (
     BernsteinTransformer,
     ExponentialMechanism,
     GaussianMechanism,
+    KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
     PublicDataOracle,
+    RandomDensityOracle,
+    RandomTaskOracle,
     SensitivitySampler,
     UniformOracle,
     plan_release,
@@ -92,9 +97,20 @@ def of_function(function, **options):
 calls = iter(range(10**9))
 
 
-def each(label, words, values, make):
+INCOME = 61234.5
+TABLE = pd.DataFrame({"age": [31.0, 42.0, 53.0], "income": INCOME, "height": 1.8})
+RECORDS = TABLE.to_numpy().tolist()
+# In the place of any parameter they may hold records, and are named by type and shape.
+CONTAINERS = [
+    *(TABLE, TABLE.to_numpy(), RECORDS, tuple(RECORDS), TABLE["income"]),
+    [list(map(str, record)) for record in RECORDS],
+]
+
+
+def each(label, words, values, make, containers=CONTAINERS):
     """A call for each value of one parameter: (name, call, words of the message)."""
-    return [(f"{label}={value!r:.20}", make(value), words) for value in values]
+    cases = [(f"{label}={value!r:.20}", make(value), words) for value in values]
+    return [*cases, *((f"{label}={type(it).__name__}", make(it), "") for it in containers)]
 
 
 def mechanism(**options):
@@ -145,7 +161,8 @@ EARLY = [
           lambda e: fit(estimator=e)),
     *each("release", "release", (3, "coef_", [], ["coef_", 3], object(), [3], np.mean),
           lambda r: fit(release=r)),
-    *each("classes", "'classes'|label", ("ab", 3, []), lambda c: fit(classes=c)),
+    *each("classes", "'classes'|label", ("ab", 3, []), lambda c: fit(classes=c),
+          containers=()),  # labels are public
     ("classes of a regressor", fit(estimator=Ridge(), classes=[0, 1]), "'classes'"),
     *each("sensitivity", "sensitivity|'value'", (None, "a", -1.0, NAN, INF, [0.1], ONE_COLUMN),
           lambda s: fit(sensitivity=s, classes=[0, 1])),
@@ -182,6 +199,13 @@ EARLY = [
           lambda s: of_function(np.mean, random_state=s)),
     *each("n_samples of plan_release", "'n_samples'", (0, 1.5, "a"), planned),
     ("a prior beside an oracle", fit(prior=PublicDataOracle(*PUBLIC)), "'prior'"),
+    *((f"{label} of records", partial(make, it), "") for it in CONTAINERS for label, make in (
+        ("classes of an oracle", lambda it: RandomTaskOracle(np.eye(2), classes=it)),
+        ("shares", lambda it: RandomTaskOracle(np.eye(2), classes=[0, 1], class_shares=it)),
+        ("bounds", UniformOracle), ("widths", lambda it: RandomDensityOracle((0, 1), widths=it)),
+        ("ranges", lambda it: KnownSensitivity(1.0, "l1", 10, ranges=it)),
+        ("ranges of a mean", lambda it: mean_bound(it, 2, ranges=(0, 1))),
+        ("feature_range", lambda it: BernsteinTransformer(feature_range=it).fit([[0.1]])))),
     ("widths of mean_bound", lambda: mean_bound(9, 3, ranges=(-8e307, 8e307)), "of finite widths"),
     ("no epsilon", lambda: LaplaceMechanism(), "epsilon"),
     ("no limit", lambda: PrivacyAccountant("x.db"), "epsilon"),
@@ -251,6 +275,7 @@ def refused(call, words):
     message = "\n".join([str(refusal.value), *getattr(refusal.value, "__notes__", ())])
     assert re.search(words, message, re.DOTALL), message
     assert accountant.total().n_releases == 0
+    assert str(INCOME)[:5] not in "".join(traceback.format_exception(refusal.value))
     written = set(re.findall(r"\d\.\d{4,}", message))
     private = {f"{number:.4f}"[:6] for number in np.abs(X).ravel()}
     assert not {number[:6] for number in written} & private
