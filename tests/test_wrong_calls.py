@@ -183,7 +183,7 @@ EARLY = [
         ("None", None, "requires y"), ("too few", Y[:-1], "60 records"),
         ("too many", np.r_[Y, 0], "60 records"), ("real numbers", X[:, 0], "continuous"),
         ("missing", changed(Y, 3, NAN), "NaN"),
-        ("another label", np.where(np.arange(60) == 9, 7, Y), "not public"))),
+        ("another label", np.where(np.arange(60) == 9, int(INCOME), Y), "not public"))),
     ("weights without y", fit_to(X, None, np.ones(60), estimator=KMeans(2)), "sample_weight"),
     ("too few weights", fit_to(X, Y, np.ones(59)), "weight"),
     ("missing weight", fit_to(X, Y, changed(np.ones(60), 3, NAN)), "weight|NaN"),
@@ -247,7 +247,7 @@ DRAWN = [
     ("columns of the data", fit_to(X[:, :2], Y), "oracle.*2 columns"),
     ("sparse and dense", fit_to(sparse.csr_matrix(X), Y, sensitivity=sampler(
         lambda n, rng: ([["a"] * 3] * n, labels(n, rng)))), "oracle"),
-    ("text of the data", fit_to(np.full((60, 3), "a"), Y), "does not convert"),
+    ("text of the data", fit_to(np.full((60, 3), f"owns {INCOME}"), Y), "does not convert"),
     ("an option of the estimator", fit(estimator=LogisticRegression(C=-1)), "'C'"),
     ("names to release", fit(release=["coefs_"]), "'release'.*coef_, intercept_"),
     ("a choosing mechanism", fit(mechanism=ExponentialMechanism(1.0)), "chooses"),
