@@ -106,6 +106,8 @@ def test_labels_are_stable_where_noise_does_not_decide():
     assert stable[first].mean() > 0.95
     assert stable[~first].mean() < stable[first].mean() - 0.05
     assert ((stable >= 0) & (stable <= 1)).all()
+    with pytest.raises(ValueError, match="'n_draws'"):
+        model.predict_stability(X, n_draws=0)
 
 
 class Clipped(Mechanism):
