@@ -3,9 +3,9 @@ Can I release gradient boosting privately?
 ==========================================
 
 A boosted model has no coefficients to which noise could be added. So its *predictions* at public
-records get noise, and a fresh model of the same class is fitted to what is released. Here are both
-promises that this takes: a sampled one, and a plain one by sample and aggregate. The table is mixed:
-numbers, and categories that the model takes as they are.
+records get noise, and a fresh model of the same class is fitted to what is released. Two promises
+are shown: a sampled one, and a plain one by sample and aggregate. The table is mixed: numbers, and
+categories that the model takes as they are.
 """
 
 import warnings

@@ -1,13 +1,11 @@
 """What every test runs under: no display, no network, no deadline, one thread."""
 
-import functools
 import gc
 import inspect
 import itertools
 import os
 import socket
 import types
-import weakref
 from collections import Counter
 
 import numpy as np
@@ -23,39 +21,6 @@ settings.register_profile("skdp", deadline=None, print_blob=True, max_examples=3
 settings.register_profile("fast", settings.get_profile("skdp"), max_examples=20)
 settings.register_profile("random", settings.get_profile("skdp"), derandomize=False)
 settings.load_profile("skdp")
-
-
-def remember_what_inspect_finds():
-    """Find once what each fit of scikit-learn looks up again, a twelfth of all time."""
-    signature, getattr_static = inspect.signature, inspect.getattr_static
-    signatures, absent = weakref.WeakKeyDictionary(), object()  # functions may hold data: weak
-    signature_of_numpy = functools.cache(signature)
-
-    def remembered_signature(obj, **options):
-        if options or type(obj) not in (types.FunctionType, type(np.unique)):
-            return signature(obj, **options)
-        if type(obj) is not types.FunctionType:
-            return signature_of_numpy(obj)
-        if obj not in signatures:
-            signatures[obj] = signature(obj)
-        return signatures[obj]
-
-    examples = {type(example): example for example in (None, np.empty(0))}  # no own attributes
-
-    @functools.cache
-    def attribute_of(kind, name):
-        return getattr_static(examples[kind], name, absent)
-
-    def remembered_attribute(obj, name, *default):
-        if type(obj) not in examples or not default:
-            return getattr_static(obj, name, *default)
-        found = attribute_of(type(obj), name)
-        return default[0] if found is absent else found
-
-    inspect.signature, inspect.getattr_static = remembered_signature, remembered_attribute
-
-
-remember_what_inspect_finds()
 
 
 def pytest_addoption(parser):
@@ -141,19 +106,21 @@ def no_network():
 
 @pytest.fixture(scope="session")
 def reaches():
-    """Walk all references: ``reaches(start, kind)`` tells whether one leads to such an object."""
+    """Walk all references: ``reaches(start, kind)`` lists the objects of a kind that are found."""
     leads_everywhere = (type, types.ModuleType, types.FunctionType, types.FrameType)
 
     def walk(start, kind):
-        stack, seen = [start], set()
+        stack, seen, found = [start], set(), []
         while stack:
             thing = stack.pop()
+            if id(thing) in seen or isinstance(thing, leads_everywhere):
+                continue
+            seen.add(id(thing))
             if isinstance(thing, kind):
-                return True
-            if id(thing) not in seen and not isinstance(thing, leads_everywhere):
-                seen.add(id(thing))
-                stack.extend(gc.get_referents(thing))
-        return False
+                found.append(thing)
+            is_array = isinstance(thing, np.ndarray) and thing.dtype == object
+            stack.extend(thing.ravel().tolist() if is_array else gc.get_referents(thing))
+        return found
 
     return walk
 

@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from skdp import BernsteinTransformer, LaplaceMechanism, PrivateEstimator
+from skdp import BernsteinTransformer
+from tests import helpers
 
 # One of each kind; the last two take time and rarely tell more.
 ESTIMATORS = [
@@ -37,8 +38,7 @@ KINDS = {
 }
 # Under a plain promise no record is refused unpaid, as an error would tell that it is there.
 ASK_FOR_REFUSALS = {"check_estimators_nan_inf", "check_dtype_object"}
-# They fit twice and compare. Under noise that no seed repeats, two fits differ, as they must.
-COMPARE_TWO_FITS = {"check_fit_idempotent", "check_supervised_y_2d"}
+
 
 pytestmark = pytest.mark.filterwarnings(
     # The labels of each check's data are unknown beforehand, so they are read from y.
@@ -50,69 +50,33 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-def checks(mechanism, estimators, random_state=0, marks=()):
+def private(estimator):
+    release = RELEASE.get(type(estimator).__name__, "auto")
+    return helpers.private(estimator, sensitivity=1e-6, release=release)
+
+
+def checks(estimators, marks=()):
     for estimator in estimators:
-        release = RELEASE.get(type(estimator).__name__, "auto")
-        private = PrivateEstimator(
-            estimator,
-            mechanism=mechanism,
-            sensitivity=1e-6,
-            release=release,
-            random_state=random_state,
-        )
-        for model, check in estimator_checks_generator(private):
+        for model, check in estimator_checks_generator(private(estimator)):
             kind, name = type(estimator).__name__, getattr(check, "func", check).__name__
             # The former need libraries that skdp has no use for, the latter weights, which a number
-            # for a sensitivity knows nothing of: they are refused, as seen below.
+            # for a sensitivity knows nothing of: they are refused.
             left_out = "array_api" in name or "sample_weight" in name or name in ASK_FOR_REFUSALS
             if not left_out:
-                yield pytest.param(model, check, name, id=f"{kind}-{name}", marks=marks)
+                yield pytest.param(model, check, id=f"{kind}-{name}", marks=marks)
 
 
 @pytest.mark.parametrize(
-    ("model", "check", "name"),
-    [
-        *checks(LaplaceMechanism(epsilon=1.0), ESTIMATORS[:-2]),
-        *checks(LaplaceMechanism(epsilon=1.0), ESTIMATORS[-2:], marks=[pytest.mark.slow]),
-    ],
+    ("model", "check"),
+    [*checks(ESTIMATORS[:-2]), *checks(ESTIMATORS[-2:], marks=[pytest.mark.slow])],
 )
-def test_check_estimator(model, check, name):
+def test_check_estimator(model, check):
     """The noise is seeded, so that nothing is expected to fail."""
     check(model)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "check", "name"),
-    [
-        case
-        for case in checks(LaplaceMechanism(epsilon=1.0), [Ridge()], random_state=None)
-        if case.values[2] in COMPARE_TWO_FITS
-    ],
-)
-def test_fits_under_secret_noise_differ(model, check, name):
-    with pytest.raises(AssertionError):
-        check(model)
-
-
-def weight_checks():
-    private = PrivateEstimator(Ridge(), mechanism=LaplaceMechanism(1.0), sensitivity=1e-6)
-    for model, check in estimator_checks_generator(private):
-        name = getattr(check, "func", check).__name__
-        if "sample_weight" in name:
-            yield pytest.param(model, check, id=name)
-
-
-@pytest.mark.parametrize(("model", "check"), list(weight_checks()))
-def test_weights_beside_a_number_for_the_sensitivity_are_refused(model, check):
-    with pytest.raises((ValueError, AssertionError)) as caught:
-        check(model)
-    causes = [caught.value, caught.value.__cause__, caught.value.__context__]
-    assert any("records without weights" in str(one) for one in causes)
-
-
 @pytest.mark.parametrize("estimator", [one for one in ESTIMATORS if type(one).__name__ in KINDS])
 def test_the_kind_of_estimator_is_forwarded(estimator):
-    private = PrivateEstimator(estimator, mechanism=LaplaceMechanism(1.0), sensitivity=1e-6)
-    assert get_tags(private).estimator_type == KINDS[type(estimator).__name__]
-    assert is_clusterer(private) == isinstance(estimator, KMeans)
+    model = private(estimator)
+    assert get_tags(model).estimator_type == KINDS[type(estimator).__name__]
+    assert is_clusterer(model) == isinstance(estimator, KMeans)

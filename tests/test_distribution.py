@@ -47,8 +47,6 @@ def test_an_index_shows_no_link_that_leads_nowhere(wheel):
     assert len(links) >= 3
     assert [link for link in links if not link.startswith("https:")] == []
     assert "](docs/" in (ROOT / "README.md").read_text()  # as the sources have them
-    assert text.startswith("# skdp\n\n**Differentially private")
-    assert "The quickstart takes five minutes" in text
 
 
 def test_the_sdist_holds_what_is_under_version_control():

@@ -109,28 +109,12 @@ def undocumented(number):
     return number
 
 
-def misnamed(number):
-    """Return the number.
-
-    Parameters
-    ----------
-    numbr : int
-        A number.
-
-    Returns
-    -------
-    int
-        The same.
-    """
-    return number
-
-
-def silent(number):
+def faulty(number):
     """Return the number
 
     Parameters
     ----------
-    number
+    numbr
         A number.
     """
     return number
@@ -144,8 +128,7 @@ class WithoutExample:
     ("obj", "codes"),
     [
         (undocumented, {"GL08"}),
-        (misnamed, {"PR01", "PR02"}),
-        (silent, {"SS03", "PR04", "RT01"}),
+        (faulty, {"SS03", "PR01", "PR02", "PR04", "RT01"}),
         (WithoutExample, {"EX01"}),
     ],
 )

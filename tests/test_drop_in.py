@@ -1,7 +1,6 @@
 """PrivateEstimator in every place where scikit-learn takes an estimator: it works, or says why."""
 
 import pickle
-import re
 
 import numpy as np
 import pandas as pd
@@ -36,11 +35,10 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skdp import (
     LaplaceMechanism,
-    PrivateEstimator,
     PublicDataOracle,
-    SensitivitySampler,
 )
 from skdp.sensitivity.adapters import describe_oracle
+from tests import helpers
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4))
@@ -60,9 +58,10 @@ def weighted(n_samples, rng):
 
 
 def private(estimator, oracle=labeled, *, epsilon=np.inf, **options):
-    sampler = SensitivitySampler(oracle, gamma=0.5, n_pairs=3, random_state=0)
-    options = {"mechanism": LaplaceMechanism(epsilon, code=None)} | options
-    return PrivateEstimator(estimator, sensitivity=sampler, **options)
+    mechanism = LaplaceMechanism(epsilon, code=None)
+    return helpers.private(
+        estimator, oracle, **{"mechanism": mechanism, "random_state": None} | options
+    )
 
 
 @pytest.fixture
@@ -71,18 +70,9 @@ def routing():
         yield
 
 
-# Without a use for y
-
-
 @pytest.mark.parametrize(
     "estimator",
-    [
-        StandardScaler(),
-        PCA(2),
-        make_pipeline(StandardScaler(), PCA(2)),
-        KMeans(2, n_init=1, random_state=0),
-        GaussianMixture(2, random_state=0),
-    ],
+    [make_pipeline(StandardScaler(), PCA(2)), KMeans(2, n_init=1, random_state=0)],
     ids=lambda estimator: type(estimator).__name__,
 )
 @pytest.mark.parametrize("oracle", [labeled, weighted], ids=describe_oracle)
@@ -109,9 +99,6 @@ def test_y_is_kept_where_it_may_have_a_use():
     np.testing.assert_array_equal(model.estimator_.shift_, X[LABELS == 1].mean(axis=0))
     with pytest.raises(ValueError, match=r"returned X and y\. It must return X"):
         private(Foreign(), release=["shift_"]).fit(X)
-
-
-# In compositions
 
 
 def test_in_column_transformer_and_union():
@@ -184,8 +171,7 @@ def test_ensembles_do_not_seed_the_noise(ensemble):
 @pytest.mark.parametrize("kind", [AdaBoostClassifier, BaggingClassifier])
 def test_weights_are_refused_where_the_oracle_has_none(kind):
     """Both hand weights to whoever takes them, and here a record is to have one."""
-    message = re.escape("returned X and y. It must return X, y and sample_weight")
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="must return X, y and sample_weight"):
         kind(private(LogisticRegression()), n_estimators=2).fit(X, LABELS)
 
 
@@ -196,9 +182,6 @@ def test_eliminated_columns_are_refused():
     known = private(LogisticRegression(), classes=[0, 1]).set_params(sensitivity=1e-3)
     model = RFE(known).fit(X, LABELS)
     assert model.support_.sum() == 2
-
-
-# Weights, and who asks for them
 
 
 def test_score_takes_weights_where_the_estimator_does():
@@ -226,13 +209,9 @@ def test_weights_are_routed_to_whoever_requests_them():
     assert search.score(X, LABELS, sample_weight=WEIGHTS) > 0.8
 
 
-# Methods that exist where the estimator has them
-
-
 @pytest.mark.parametrize(
     "estimator",
     [
-        KMeans(2, n_init=1, random_state=0),
         GaussianMixture(2, random_state=0),
         EllipticEnvelope(random_state=0),
         make_pipeline(StandardScaler(), KMeans(2, n_init=1, random_state=0)),
@@ -266,7 +245,6 @@ def test_standard_deviations_where_they_can_be_had():
     [
         (LogisticRegression(), ["coef_", "intercept_", "classes_", "n_features_in_"]),
         (ExtraTreesClassifier(2, max_depth=2, random_state=0), ["feature_importances_"]),
-        (PCA(2), ["components_"]),
     ],
 )
 def test_fitted_attributes_are_those_of_the_released_estimator(estimator, names):
@@ -275,20 +253,14 @@ def test_fitted_attributes_are_those_of_the_released_estimator(estimator, names)
     model.fit(X, LABELS)
     for name in names:
         np.testing.assert_array_equal(getattr(model, name), getattr(model.estimator_, name))
-    with pytest.raises(AttributeError, match="'attic_'"):
-        _ = model.attic_
-
-
-# Names, containers, copies
 
 
 @pytest.mark.parametrize("kind", [PCA, IncrementalPCA])
 def test_covariance_of_released_components(kind):
     """It needs the variances, and that of what is left out: whitening has released all."""
-    whole = private(kind(4, whiten=True)).fit(X).estimator_
-    exact = kind(4, whiten=True).fit(X)
-    np.testing.assert_allclose(whole.get_covariance(), exact.get_covariance(), atol=1e-6)
-    np.testing.assert_allclose(whole.get_precision(), exact.get_precision(), atol=1e-6)
+    whole, exact = private(kind(4, whiten=True)).fit(X).estimator_, kind(4, whiten=True).fit(X)
+    for name in ("get_covariance", "get_precision"):
+        np.testing.assert_allclose(getattr(whole, name)(), getattr(exact, name)(), atol=1e-6)
     for less in (kind(2, whiten=True), kind(4)):
         model = private(less).fit(X)
         assert not hasattr(model, "get_covariance")

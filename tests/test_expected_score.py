@@ -21,10 +21,11 @@ from skdp import (
     PrivateEstimator,
     PublicDataOracle,
     RandomTaskOracle,
-    SensitivitySampler,
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from tests import helpers
+from tests.helpers import sampler
 
 X, y = load_breast_cancer(return_X_y=True)
 PUBLIC, SCALER = X[:284], FrozenEstimator(StandardScaler().fit(X[:284]))
@@ -33,10 +34,10 @@ TASKS = RandomTaskOracle(PUBLIC, classes=[0, 1])
 TABLE = PublicDataOracle(PUBLIC, y[:284])
 
 
-def private(estimator, oracle, epsilon=1.0, **parameters):
-    sampler = SensitivitySampler(oracle, gamma=0.2, random_state=0)
-    mechanism = LaplaceMechanism(epsilon)
-    return PrivateEstimator(estimator, mechanism=mechanism, sensitivity=sampler, **parameters)
+def private(estimator, oracle, epsilon=1.0):
+    known = sampler(oracle, n_pairs=None)
+    options = {"mechanism": LaplaceMechanism(epsilon), "random_state": None}
+    return helpers.private(estimator, sensitivity=known, **options)
 
 
 def warnings_of(call, *args, **kwargs):
@@ -59,9 +60,8 @@ def test_public_features_need_private_labels_and_a_public_table_does_not():
 
 
 def test_the_warning_comes_before_the_payment():
-    model = private(SVM, TABLE)
     budget = PrivacyAccountant(":memory:", epsilon=1.0)
-    model.set_params(accountant=budget)
+    model = private(SVM, TABLE).set_params(accountant=budget)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="may be worth"):
@@ -124,12 +124,6 @@ def test_what_has_no_score_has_none():
     columns = PublicDataOracle(PUBLIC[:, :3])
     assert private(StandardScaler(), columns).plan(100).expected_score is None
     assert private(KMeans(2, random_state=0), columns).plan(100).expected_score is not None
-    sampler = SensitivitySampler(TABLE, gamma=0.2, random_state=0)
-    released = release(
-        lambda X, y: X.mean(axis=0),
-        X[284:],
-        y[284:],
-        mechanism=LaplaceMechanism(1.0),
-        sensitivity=sampler,
-    )
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler(TABLE, n_pairs=None)}
+    released = release(lambda X, y: X.mean(axis=0), X[284:], y[284:], **options)
     assert "expected score" not in released.plan

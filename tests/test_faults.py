@@ -23,6 +23,7 @@ from skdp import (
     load,
 )
 from skdp.accounting import PrivacyAccountant
+from tests.helpers import fitted_state
 
 X = np.random.default_rng(0).uniform(size=(30, 1))
 Y = X[:, 0]
@@ -52,10 +53,6 @@ def search(accountant, epsilon=1.0):
         cv=2,
         accountant=accountant,
     )
-
-
-def fitted_state(model):
-    return {name: value for name, value in vars(model).items() if name not in model.get_params()}
 
 
 def interrupted(model, when):

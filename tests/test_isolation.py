@@ -15,12 +15,13 @@ from skdp import (
     GaussianMechanism,
     L2LaplaceMechanism,
     LaplaceMechanism,
-    PrivateEstimator,
     SensitivitySampler,
     UniformOracle,
     plan_release,
 )
 from skdp.accounting import PrivacyAccountant
+from tests import helpers
+from tests.helpers import private
 
 X = np.random.default_rng(0).uniform(size=(20, 2))
 # from Python 3.12 on, where there are threads
@@ -34,16 +35,14 @@ def means(X):
 means.__skdp_key__ = "means-v1"
 
 
-def sampler():
-    return SensitivitySampler(UniformOracle([(0, 1)] * 2), gamma=0.2, random_state=0)
+def sampled():
+    return helpers.sampler(UniformOracle([(0, 1)] * 2), n_pairs=None)
 
 
 def plans():
     additive = LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-5), L2LaplaceMechanism(1.0)
-    return [
-        plan_release(means, n_samples=20, mechanism=each, sensitivity=sampler())
-        for each in additive
-    ]
+    options = {"n_samples": 20, "sensitivity": sampled()}
+    return [plan_release(means, mechanism=each, **options) for each in additive]
 
 
 def executed(plan):
@@ -55,13 +54,10 @@ def executed(plan):
 
 
 def test_neither_seeds_nor_samplers_decide_the_noise():
+    """A choice is one of twenty equal scores, 30 times: all alike with probability 20^-29."""
     for plan in plans():
         values = [executed(plan) for _ in range(3)]
         assert len({number for value in values for number in value}) == 6
-
-
-def test_choices_are_drawn_anew():
-    """Twenty of equal scores, 30 times: all alike with probability 20^-29."""
     mechanism = ExponentialMechanism(1.0)
     random.seed(0)
     assert len({mechanism.release(np.zeros(20), 1.0) for _ in range(30)}) > 1
@@ -75,10 +71,7 @@ def test_the_global_generators_are_as_before():
         return repr(numpy_state), random.getstate()
 
     before = states()
-    model = PrivateEstimator(
-        StandardScaler(), mechanism=LaplaceMechanism(1.0), sensitivity=sampler()
-    )
-    model.fit(X)
+    private(StandardScaler(), sensitivity=sampled(), random_state=None).fit(X)
     assert states() == before
 
 

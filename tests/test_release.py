@@ -1,10 +1,8 @@
 """release(): one path for any function."""
 
-import datetime
 import pickle
 import traceback
 import warnings
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,7 +10,6 @@ import polars as pl
 import pytest
 
 from skdp import (
-    BernsteinTransformer,
     ExponentialMechanism,
     FunctionTarget,
     GaussianMechanism,
@@ -30,7 +27,7 @@ from skdp import (
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import mean_bound
-from skdp.functions import AdditiveTarget, BernsteinTarget
+from skdp.functions import AdditiveTarget
 
 ORACLE = UniformOracle([(0, 1), (0, 1)])
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -51,12 +48,7 @@ def named(key, function):
 
 @pytest.mark.parametrize("sensitivity", [FEW_PAIRS, 0.1], ids=["sampled", "known"])
 @pytest.mark.parametrize(
-    "mechanism",
-    [
-        LaplaceMechanism(1e-300),
-        GaussianMechanism(1e-300, 1e-300),
-    ],
-    ids=lambda mechanism: type(mechanism).__name__,
+    "mechanism", [LaplaceMechanism(1e-300), GaussianMechanism(1e-300, 1e-300)], ids=["l1", "l2"]
 )
 def test_what_cannot_be_released_is_not_evaluated(mechanism, sensitivity):
     def target(records):
@@ -75,7 +67,7 @@ def test_one_seed_shows_the_difference_of_neighbors_and_the_guarantee_says_so():
     shown = other.value - first.value
     np.testing.assert_allclose(shown, column_means(neighbor) - column_means(X), atol=1e-5)
     assert first.guarantee.seeded
-    assert "whoever knows the seed" in str(first.guarantee)
+    assert "seed" in str(first.guarantee)
     unseeded = release(column_means, X, **options | {"random_state": None})
     assert not unseeded.guarantee.seeded
     assert np.all(unseeded.value != first.value)
@@ -122,30 +114,6 @@ def test_a_weak_promise_is_pointed_out_once_and_before_any_evaluation(
     assert ("no privacy" in str(released.guarantee)) == is_exact
 
 
-def test_noise_has_the_scale_of_the_sensitivity():
-    """Mean absolute deviation of 2,000 Laplace draws: its standard error is 1/sqrt(2000) of it.
-
-    Five standard errors on either side: false positives below 1e-6; a factor 1.3 is caught.
-    """
-
-    def means(X):
-        return np.full(2000, X.mean())
-
-    options = {"mechanism": LaplaceMechanism(2.0), "sensitivity": 0.3, "random_state": 0}
-    deviation = np.abs(release(means, X, **options).value - X.mean()).mean()
-    assert deviation == pytest.approx(0.15, rel=5 / np.sqrt(2000))
-
-
-def test_estimate_serves_again():
-    first = release(column_means, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
-    again = release(column_means, X, mechanism=LaplaceMechanism(3.0), sensitivity=first.sensitivity)
-    assert again.sensitivity is first.sensitivity
-    guarantee = again.guarantee
-    assert (guarantee.epsilon, guarantee.delta, guarantee.gamma) == (3.0, 0.0, 0.05)
-    assert (guarantee.n_samples, guarantee.seeded) == (60, False)
-    assert guarantee.oracle.startswith("UniformOracle")
-
-
 @pytest.mark.parametrize(
     ("function", "records", "sensitivity", "words"),
     [
@@ -165,91 +133,36 @@ def test_a_sensitivity_of_something_else_is_refused(function, records, sensitivi
         release(function, records, mechanism=LAPLACE, sensitivity=sensitivity)
 
 
-BOX = BernsteinTransformer(degree=2, feature_range=(0, 1))
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (np.mean, np.sum),
-        (partial(np.quantile, q=0.5), partial(np.quantile, q=1.0)),
-        (AdditiveTarget(np.sin), AdditiveTarget(np.cos)),
-        (
-            BernsteinTarget(named("mean", lambda X, points: points[:, 0] * X.mean()), BOX),
-            BernsteinTarget(named("sum", lambda X, points: points[:, 0] * X.sum()), BOX),
-        ),
-    ],
-    ids=["function", "partial", "additive", "box"],
-)
-def test_functions_of_one_name_do_not_share_an_estimate(first, second):
-    """Else noise for a mean would hide a sum."""
-    sampler = SensitivitySampler(ORACLE, gamma=0.1, random_state=0)
-    estimate = sampler.sample(first, 60, LAPLACE.geometry)
-    assert release(first, X, mechanism=LAPLACE, sensitivity=estimate).sensitivity is estimate
-    with pytest.raises(ValueError, match="made for another target"):
-        release(second, X, mechanism=LAPLACE, sensitivity=estimate)
-
-
 def test_infinite_sensitivity_names_the_causes_and_releases_nothing():
-    sizes = []
-
     def fail(X):
-        sizes.append(len(X))
         raise FloatingPointError("did not converge")
 
     with pytest.raises(ValueError, match="did not converge"):
         release(fail, X, mechanism=LAPLACE, sensitivity=SensitivitySampler(ORACLE))
-    assert len(sizes) == 199  # each fails at once
-
-
-def test_gaps_are_for_the_function_to_judge():
-    """Of 60 values of a column 54 are missing: the change of its mean is ten times larger."""
-    gaps = np.random.default_rng(1).uniform(size=(1000, 2))
-    gaps[np.arange(1000) % 10 > 0, 1] = np.nan
-    sampler = SensitivitySampler(PublicDataOracle(gaps), random_state=0)
-    full = SensitivitySampler(ORACLE, random_state=0)
-    mechanism = LaplaceMechanism(1.0, code=None)
-    sampled = [
-        release(
-            lambda X: np.nanmean(X, axis=0)[1], X, mechanism=mechanism, sensitivity=each
-        ).sensitivity.value
-        for each in (sampler, full)
-    ]
-    assert sampled[0] > 3 * sampled[1]
-    with pytest.raises(ValueError, match=r"199 failed .*'the value is not finite'"):
-        release(np.mean, X, mechanism=LAPLACE, sensitivity=sampler)
 
 
 def test_labels_of_a_value_are_refused_before_anything_is_spent():
     """They follow the records: which groups there are, and in the order of their counts."""
-    day = datetime.datetime(2000, 1, 1)
-    table = {"age": X[:, 0].tolist(), "group": list("abc") * 20, "day": [day] * 60}
-    cases = [
-        (pd.DataFrame, lambda X: X["group"].value_counts(), "pandas.Series"),
-        (pd.DataFrame, lambda X: X.mean(numeric_only=True), "pandas.Series"),
-        (pd.DataFrame, lambda X: [X.groupby("group")[["age"]].mean()], "pandas.DataFrame"),
-        (
-            lambda table: pd.DataFrame(table).astype({"group": "category"}),
-            lambda X: X["group"].cat.codes.value_counts(),
-            "pandas.Series",
-        ),
-        (lambda table: pd.Series(table["group"]), lambda X: dict(X.value_counts()), "dict"),
-        (pl.DataFrame, lambda X: X.group_by("group").len()["len"], "polars.Series"),
-    ]
+    table = pd.DataFrame({"age": X[:, 0], "group": list("abc") * 20})
+    coded, polars = table.astype({"group": "category"}), pl.DataFrame(table.to_dict("list"))
+    sampled = SensitivitySampler(PublicDataOracle(table.copy()))
     ledger = PrivacyAccountant(":memory:", epsilon=2.0)
-    sensitivities = [SensitivitySampler(PublicDataOracle(cases[0][0](table))), *[2.0] * 5]
-    for (made_of, counts, kind), sensitivity in zip(cases, sensitivities, strict=True):
+    for records, counts, kind, sensitivity in [
+        (table, lambda X: X["group"].value_counts(), "pandas.Series", sampled),
+        (table, lambda X: X.mean(numeric_only=True), "pandas.Series", 2.0),
+        (table, lambda X: [X.groupby("group")[["age"]].mean()], "pandas.DataFrame", 2.0),
+        (table, AdditiveTarget(lambda X: pd.get_dummies(X["group"])), "pandas.DataFrame", sampled),
+        (coded, lambda X: X["group"].cat.codes.value_counts(), "pandas.Series", 2.0),
+        (table["group"], lambda X: dict(X.value_counts()), "dict", 2.0),
+        (polars, lambda X: X.group_by("group").len()["len"], "polars.Series", 2.0),
+        (X, lambda X: {"n": len(X)}, "dict", FEW_PAIRS),
+    ]:
         options = {"mechanism": LAPLACE, "sensitivity": sensitivity, "accountant": ledger}
-        with pytest.raises(TypeError, match=rf"lambda> returned a {kind}\. .*reindex\("):
-            release(counts, made_of(table), **options)
+        with pytest.raises(TypeError, match=rf"returned a {kind}\. .*reindex\("):
+            release(counts, records, **options)
     assert not ledger.rows()
-    with pytest.raises(TypeError, match=r"a dict\."):
-        release(lambda X: {"n": len(X)}, X, **options | {"sensitivity": FEW_PAIRS})
-    tables = options | {"sensitivity": sensitivities[0]}
     share = AdditiveTarget(lambda X: X["group"] == "a")
-    assert release(share, pd.DataFrame(table), **tables).value.shape == ()
-    with pytest.raises(TypeError, match=r"a pandas.DataFrame\."):
-        release(AdditiveTarget(lambda X: pd.get_dummies(X["group"])), pd.DataFrame(table), **tables)
+    assert release(share, table, **options | {"sensitivity": sampled}).value.shape == ()
 
 
 SECRET = 0.123456789
@@ -289,16 +202,11 @@ def unit_length(records):
     return np.array([np.linalg.norm(column / np.linalg.norm(column)), 5.0])
 
 
-def shares(records):
-    """Numbers that add up to 1, and to nothing else."""
-    return (records / records.sum()).sum()
-
-
 @pytest.mark.parametrize(
     "target",
     [
         named("length", unit_length),
-        named("shares", shares),
+        named("shares", lambda X: (X / X.sum()).sum()),  # which add up to 1, and to nothing else
         AdditiveTarget(named("sums", lambda X: X[:, :1] * 1e-15 + 1.0)),
     ],
     ids=["length", "shares", "sums"],
@@ -338,17 +246,15 @@ def test_a_saved_release_shows_no_category_of_the_data(tmp_path, kind):
         towns = pd.Series(towns).astype("category")
     else:
         towns = pl.Series(towns, dtype=pl.Enum(["north", "south", "Xanadu"]))
-    counts = release(
-        lambda t: np.array([sum(x == "north" for x in t), sum(x == "south" for x in t)]),
-        towns,
-        mechanism=LaplaceMechanism(1.0),
-        sensitivity=2,
-    )
-    counts.save(tmp_path / "counts")
-    for file in (tmp_path / "counts").iterdir():
-        assert b"Xanadu" not in file.read_bytes()
-    assert b"Xanadu" not in pickle.dumps(counts.simulator.schema)
-    assert load(tmp_path / "counts").value_interval(0.9, n_draws=99).shape == (2, 2)
+
+    def count(towns):
+        return np.array([sum(each == name for each in towns) for name in ("north", "south")])
+
+    counts = release(count, towns, mechanism=LAPLACE, sensitivity=2)
+    counts.save(tmp_path)
+    stored = [file.read_bytes() for file in tmp_path.iterdir()]
+    assert not any(b"Xanadu" in each for each in [*stored, pickle.dumps(counts.simulator.schema)])
+    assert load(tmp_path).value_interval(0.9, n_draws=99).shape == (2, 2)
 
 
 @pytest.mark.loop("mechanism", [LAPLACE, L2LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-5)])
@@ -374,8 +280,12 @@ def test_a_mean_far_from_zero_pays_for_its_rounding(low, width, n, mechanism):
         bound = mean_bound(n, ranges=(low, low + width))
     released = release(np.mean, records, mechanism=mechanism, sensitivity=bound)
     assert abs(released.value - records.mean()) < 40 * released.standard_errors
-    neighbor = np.append(records[1:], low + width)[np.random.default_rng(1).permutation(n)]
-    assert abs(np.mean(records) - np.mean(neighbor)) <= bound.value
+    changes, rng = [], np.random.default_rng(1)
+    for _ in range(20):
+        others = low + width * rng.uniform(size=n - 1)
+        ends = np.append(others, low + width), np.append(low, others)
+        changes.append(np.subtract(*map(np.mean, ends)))
+    assert width / n * (1 + 1e-14) < max(changes) <= bound.value
 
 
 def test_a_mean_that_the_noise_cannot_hold_is_refused_in_the_plan():
@@ -391,13 +301,8 @@ def test_a_mean_that_the_noise_cannot_hold_is_refused_in_the_plan():
 @pytest.mark.parametrize("state", ["ignore", "raise"])
 def test_how_the_caller_treats_floating_point_errors_changes_nothing(state):
     """As where the kernels of a density far from a lattice point underflow."""
-    sampler = SensitivitySampler(UniformOracle([(0, 1)]), n_pairs=19, random_state=0)
-    options = {"mechanism": LAPLACE, "sensitivity": sampler, "random_state": 0}
-
-    def underflowing(X):
-        return np.mean(np.exp(-1e4 * X) + X)
-
-    target = named("underflowing", underflowing)
-    usual = release(target, X[:, :1], **options).value
+    target = named("underflowing", lambda X: np.mean(np.exp(-1e4 * X) + X))
+    options = {"mechanism": LAPLACE, "sensitivity": FEW_PAIRS, "random_state": 0}
+    usual = release(target, X, **options).value
     with np.errstate(all=state):
-        assert release(target, X[:, :1], **options).value == usual
+        assert release(target, X, **options).value == usual

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
@@ -23,11 +23,9 @@ from skdp import (
     ExponentialMechanism,
     LaplaceMechanism,
     PrivacyLeakWarning,
-    PrivateEstimator,
     PrivateEvaluationError,
     PrivateSearchCV,
     PublicDataOracle,
-    SensitivitySampler,
     UniformOracle,
     load,
     public_search,
@@ -35,6 +33,7 @@ from skdp import (
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import svm_bound
 from skdp.plan import of_all, of_each
+from tests import helpers
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(40, 2))
@@ -45,69 +44,19 @@ FEWER = {"estimator__alpha": [100.0, 1.0]}
 ONE = {"estimator__alpha": [1.0]}
 
 
-def sampler(gamma=0.2, seed=0, **options):
-    return SensitivitySampler(ORACLE, gamma=gamma, random_state=seed, **options)
+def sampler(**options):
+    return helpers.sampler(ORACLE, **{"n_pairs": None} | options)
 
 
 def ridge(epsilon=1.0, sensitivity=0.5, **options):
-    return PrivateEstimator(
-        Ridge(),
-        mechanism=LaplaceMechanism(epsilon, code=None),
-        sensitivity=sensitivity,
-        **options,
-    )
+    noise = {"mechanism": LaplaceMechanism(epsilon, code=None), "random_state": None}
+    return helpers.private(Ridge(), sensitivity=sensitivity, **noise | options)
 
 
 def search(estimator=None, grid=ALPHAS, epsilon=0.5, **options):
     options = {"sensitivity": 0.5, "cv": 2} | options
     mechanism = ExponentialMechanism(epsilon)
     return PrivateSearchCV(estimator or ridge(), grid, mechanism=mechanism, **options)
-
-
-class Dull(RegressorMixin, BaseEstimator):
-    """A model that learns nothing, at no cost."""
-
-    def __init__(self, number=0):
-        self.number = number
-
-    def fit(self, X, y):
-        self.coef_ = np.zeros(1)
-        return self
-
-    def predict(self, X):
-        return np.zeros(len(X))
-
-
-# What a logistic regression scores on the breast cancer data, with C from 1e-5 to 3.
-SCORES = np.array([0.63, 0.91, 0.95, 0.98])
-
-
-def frozen_score(model, X, y):
-    return SCORES[model.number]
-
-
-@pytest.mark.slow
-def test_the_choice_follows_the_law_of_its_mechanism():
-    """Seeded; others fail once in 10^9. The laws of both methods are tested by themselves."""
-    mechanism = ExponentialMechanism(1.0)
-    model = PrivateSearchCV(
-        PrivateEstimator(
-            Dull(), mechanism=LaplaceMechanism(1.0), sensitivity=1.0, release=["coef_"]
-        ),
-        {"estimator__number": range(4)},
-        mechanism=mechanism,
-        sensitivity=0.06,
-        scoring=frozen_score,
-        cv=2,
-    )
-    few = X[:4], Y[:4]
-    chosen = []
-    for model.random_state in range(20):
-        chosen.append(model.fit(*few).best_index_)
-    counts = np.bincount(chosen, minlength=4)
-    law, wrong = (mechanism.probabilities(SCORES, each) for each in (0.06, 0.006))
-    assert stats.chisquare(counts, 20 * law).pvalue > 1e-9
-    assert stats.chisquare(counts, 20 * wrong).pvalue < 1e-9
 
 
 @pytest.mark.slow
@@ -165,17 +114,14 @@ def test_what_it_hands_on_promises_choice_and_fit(tmp_path):
 @pytest.mark.slow
 def test_a_classifier_and_other_estimators_in_its_place():
     X, y = make_classification(n_samples=120, n_features=4, random_state=0)
-    oracle = PublicDataOracle(X[:60], np.array(["no", "yes"])[y[:60]])
-    given = SensitivitySampler(oracle, gamma=0.4, random_state=0)
-    model = PrivateSearchCV(
-        PrivateEstimator(RidgeClassifier(), mechanism=LaplaceMechanism(1.0), sensitivity=given),
+    words = np.array(["no", "yes"])[y]
+    given = helpers.sampler(X[:60], words[:60], gamma=0.4)
+    model = search(
+        helpers.private(RidgeClassifier(), sensitivity=given),
         {"estimator": [RidgeClassifier(9.0), GaussianNB()]},
-        mechanism=ExponentialMechanism(1.0),
-        sensitivity=clone(given).set_params(n_pairs=4),
+        sensitivity=given,
         scoring="balanced_accuracy",
-        cv=2,
-    )
-    model.fit(X[60:], np.array(["no", "yes"])[y[60:]])
+    ).fit(X[60:], words[60:])
     assert list(model.classes_) == ["no", "yes"]
     assert type(model.best_estimator_) is type(model.best_params_["estimator"])
     assert hasattr(model, "predict_proba") == (model.best_index_ == 1)
@@ -229,7 +175,7 @@ class Locked:
 def test_a_fitted_estimator_is_pointed_out_and_not_handed_on(where):
     fitted = Ridge().fit(X, Y)
     if where == "wrapped":
-        model = search(PrivateEstimator(fitted, mechanism=LaplaceMechanism(1.0), sensitivity=0.5))
+        model = search(helpers.private(fitted, sensitivity=0.5))
     else:
         model = search(grid={"estimator": [fitted, Ridge(2.0)]}, epsilon=math.inf)
     with pytest.warns(PrivacyLeakWarning, match="holds a fitted Ridge"):
@@ -244,7 +190,7 @@ def test_fresh_pairs_are_covered():
     """Another seed fails once in 10^9; a quarter of the sensitivity is seen."""
     known = search(grid=FEWER, sensitivity=sampler(n_pairs=49)).fit(X, Y).choice_.sensitivity
     limit = stats.betabinom(60, 50 - known.order_statistic.k, known.order_statistic.k).isf(1e-9)
-    fresh = search(grid=FEWER, sensitivity=sampler(n_pairs=60, seed=1)).fit(X, Y)
+    fresh = search(grid=FEWER, sensitivity=sampler(n_pairs=60, random_state=1)).fit(X, Y)
     fresh = fresh.choice_.sensitivity.norms
     assert known.geometry.key == "sup"
     assert (fresh > known.value).sum() <= limit
@@ -254,7 +200,7 @@ def test_fresh_pairs_are_covered():
 @pytest.mark.slow
 def test_both_releases_are_paid_for_and_each_counts_its_gamma():
     ledger = PrivacyAccountant(":memory:", epsilon=4.0, gamma=0.81)
-    options = {"sensitivity": sampler(seed=1, n_pairs=9), "accountant": ledger}
+    options = {"sensitivity": sampler(random_state=1, n_pairs=9), "accountant": ledger}
     model = search(ridge(sensitivity=sampler()), FEWER, **options).fit(X, Y)
     choice, fit = ledger.rows()
     assert (choice["epsilon"], fit["epsilon"]) == (0.5, 1.0)
@@ -355,7 +301,7 @@ def of(*estimators):
         ({"random_state": 1.5}, TypeError, "random_state"),
         ({"accountant": "ledger.db"}, TypeError, "'accountant'"),
         ({"estimator__sensitivity": sampler(gamma=-1)}, ValueError, "Got -1"),
-        ({"sensitivity": SensitivitySampler(PublicDataOracle(X))}, ValueError, "private"),
+        ({"sensitivity": helpers.sampler(X)}, ValueError, "private"),
         (
             {"estimator__sensitivity": 1.0, "estimator__prior": PublicDataOracle(X, Y)},
             ValueError,
@@ -397,17 +343,11 @@ def test_a_public_search_knows_of_the_noise_and_costs_nothing():
 
 
 def test_a_public_search_scores_on_the_records_that_it_is_given():
-    learnt = PublicDataOracle(X, Y)
-    model = PrivateEstimator(
-        Ridge(),
-        mechanism=LaplaceMechanism(math.inf),
-        sensitivity=SensitivitySampler(learnt, gamma=0.2),
-    )
+    model = helpers.private(Ridge(), X, Y, mechanism=LaplaceMechanism(math.inf))
     options = {"n_datasets": 3, "scoring": "neg_mean_squared_error", "random_state": 0}
-    grid = {"estimator__alpha": [1e-3, 10.0]}
     other = PublicDataOracle(X, np.full(40, 5.0))
     near, far = (
-        public_search(model, grid, 40, test_oracle=each, **options)[1]["mean_test_score"]
+        public_search(model, FEWER, 40, test_oracle=each, **options)[1]["mean_test_score"]
         for each in (None, other)
     )
     assert (near > far + 10).all()
@@ -425,3 +365,6 @@ def test_a_public_search_scores_on_the_records_that_it_is_given():
 def test_what_cannot_be_searched_in_public_is_refused(estimator, grid, error, match):
     with pytest.raises(error, match=match):
         public_search(estimator, grid, 40)
+    for n_datasets in (0, 1.5, "a"):
+        with pytest.raises((TypeError, ValueError), match="'n_datasets'"):
+            public_search(noisy(1.0), ALPHAS, 40, n_datasets=n_datasets)

@@ -19,6 +19,7 @@ from skdp import (
     plan_release,
 )
 from skdp.accounting import PrivacyAccountant
+from tests.helpers import fitted_state
 
 X = np.arange(12.0).reshape(6, 2)
 Y = X[:, 0] % 3
@@ -38,10 +39,6 @@ BAD = {
     "columns": (X[:, 0], Y),
     "responses": (X, Y[:5]),
 }
-
-
-def fitted_state(model):
-    return {name: value for name, value in vars(model).items() if name not in model.get_params()}
 
 
 class Releases(RuleBasedStateMachine):

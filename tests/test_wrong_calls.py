@@ -4,9 +4,10 @@ Each message names the parameter and the rule. No record of the caller is in it,
 and the object is as it was.
 """
 
-import copy
 import math
 import re
+import traceback
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,34 +16,25 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-import skdp
 from skdp import (
     BernsteinTransformer,
     ExponentialMechanism,
     GaussianMechanism,
-    GaussianOracle,
     KnownSensitivity,
     LaplaceMechanism,
-    MakeOracle,
-    PrivacyGuarantee,
     PrivateEstimator,
-    PrivateSearchCV,
     PublicDataOracle,
     RandomDensityOracle,
     RandomTaskOracle,
     SensitivitySampler,
     UniformOracle,
     plan_release,
-    public_search,
     release,
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import mean_bound
-from skdp.codes import Geometry, PublicCode
-from skdp.sensitivity import order_statistic
+from tests import helpers
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(60, 3)), RNG.integers(0, 2, 60)
@@ -67,10 +59,9 @@ def sampler(oracle=None, **options):
 
 
 def model(estimator=None, **options):
-    usual = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler()}
-    return PrivateEstimator(
-        LogisticRegression() if estimator is None else estimator, **usual | options
-    )
+    """An estimator without a seed, as most users have it."""
+    estimator = LogisticRegression() if estimator is None else estimator
+    return helpers.private(estimator, **{"sensitivity": sampler(), "random_state": None} | options)
 
 
 def fit(**options):
@@ -99,19 +90,27 @@ def labels(n, rng):
 
 
 def of_function(function, **options):
-    usual = {
-        "mechanism": LaplaceMechanism(1.0),
-        "sensitivity": sampler(UniformOracle([(0, 1)] * 3)),
-    }
+    usual = {"mechanism": NOISE, "sensitivity": sampler(UniformOracle([(0, 1)] * 3))}
     return lambda: release(function, X, **usual | options)
 
 
 calls = iter(range(10**9))
 
 
-def each(label, words, values, make):
+INCOME = 61234.5
+TABLE = pd.DataFrame({"age": [31.0, 42.0, 53.0], "income": INCOME, "height": 1.8})
+RECORDS = TABLE.to_numpy().tolist()
+# In the place of any parameter they may hold records, and are named by type and shape.
+CONTAINERS = [
+    *(TABLE, TABLE.to_numpy(), RECORDS, tuple(RECORDS), TABLE["income"]),
+    [list(map(str, record)) for record in RECORDS],
+]
+
+
+def each(label, words, values, make, containers=CONTAINERS):
     """A call for each value of one parameter: (name, call, words of the message)."""
-    return [(f"{label}={value!r:.20}", make(value), words) for value in values]
+    cases = [(f"{label}={value!r:.20}", make(value), words) for value in values]
+    return [*cases, *((f"{label}={type(it).__name__}", make(it), "") for it in containers)]
 
 
 def mechanism(**options):
@@ -123,9 +122,8 @@ def sampling(**options):
 
 
 def planned(n):
-    return lambda: plan_release(
-        np.mean, n_samples=n, mechanism=LaplaceMechanism(1.0), sensitivity=sampler(ONE_COLUMN)
-    )
+    usual = {"mechanism": NOISE, "sensitivity": sampler(ONE_COLUMN)}
+    return lambda: plan_release(np.mean, n_samples=n, **usual)
 
 
 ONE_COLUMN, NOISE = UniformOracle([(0, 1)]), LaplaceMechanism(1.0)
@@ -163,7 +161,8 @@ EARLY = [
           lambda e: fit(estimator=e)),
     *each("release", "release", (3, "coef_", [], ["coef_", 3], object(), [3], np.mean),
           lambda r: fit(release=r)),
-    *each("classes", "'classes'|label", ("ab", 3, []), lambda c: fit(classes=c)),
+    *each("classes", "'classes'|label", ("ab", 3, []), lambda c: fit(classes=c),
+          containers=()),  # labels are public
     ("classes of a regressor", fit(estimator=Ridge(), classes=[0, 1]), "'classes'"),
     *each("sensitivity", "sensitivity|'value'", (None, "a", -1.0, NAN, INF, [0.1], ONE_COLUMN),
           lambda s: fit(sensitivity=s, classes=[0, 1])),
@@ -184,7 +183,7 @@ EARLY = [
         ("None", None, "requires y"), ("too few", Y[:-1], "60 records"),
         ("too many", np.r_[Y, 0], "60 records"), ("real numbers", X[:, 0], "continuous"),
         ("missing", changed(Y, 3, NAN), "NaN"),
-        ("another label", np.where(np.arange(60) == 9, 7, Y), "not public"))),
+        ("another label", np.where(np.arange(60) == 9, int(INCOME), Y), "not public"))),
     ("weights without y", fit_to(X, None, np.ones(60), estimator=KMeans(2)), "sample_weight"),
     ("too few weights", fit_to(X, Y, np.ones(59)), "weight"),
     ("missing weight", fit_to(X, Y, changed(np.ones(60), 3, NAN)), "weight|NaN"),
@@ -200,6 +199,14 @@ EARLY = [
           lambda s: of_function(np.mean, random_state=s)),
     *each("n_samples of plan_release", "'n_samples'", (0, 1.5, "a"), planned),
     ("a prior beside an oracle", fit(prior=PublicDataOracle(*PUBLIC)), "'prior'"),
+    *((f"{label} of records", partial(make, it), "") for it in CONTAINERS for label, make in (
+        ("classes of an oracle", lambda it: RandomTaskOracle(np.eye(2), classes=it)),
+        ("shares", lambda it: RandomTaskOracle(np.eye(2), classes=[0, 1], class_shares=it)),
+        ("bounds", UniformOracle), ("widths", lambda it: RandomDensityOracle((0, 1), widths=it)),
+        ("ranges", lambda it: KnownSensitivity(1.0, "l1", 10, ranges=it)),
+        ("ranges of a mean", lambda it: mean_bound(it, 2, ranges=(0, 1))),
+        ("feature_range", lambda it: BernsteinTransformer(feature_range=it).fit([[0.1]])))),
+    ("widths of mean_bound", lambda: mean_bound(9, 3, ranges=(-8e307, 8e307)), "of finite widths"),
     ("no epsilon", lambda: LaplaceMechanism(), "epsilon"),
     ("no limit", lambda: PrivacyAccountant("x.db"), "epsilon"),
     ("no mechanism", lambda: PrivateEstimator(Ridge(), sensitivity=1.0), "mechanism"),
@@ -229,18 +236,19 @@ DRAWN = [
         ("one class", "several classes", lambda n, rng: (drawn(n, rng), np.zeros(n, dtype=int))),
         ("always the same", "same records", lambda n, rng: (np.ones((n, 3)), np.arange(n) % 2)),
         ("by chance", "other records", lambda n, rng: (drawn(n, NO_RNG), labels(n, rng))))),
-    ("no labels", of_oracle(drawn), "oracle.*form|y"),
+    ("no labels", of_oracle(drawn), r"Give it y too.*RandomTaskOracle\(X, cl"),
     ("a table of one class", of_oracle(PublicDataOracle(PUBLIC[0], np.ones_like(PUBLIC[1]))),
      "PublicDataOracle.* several classes"),
     ("other labels", of_oracle(lambda n, rng: (drawn(n, rng), 5 + labels(n, rng))), "not public"),
     ("labels not declared", fit(classes=[0]), "oracle.*label 1"),
+    ("responses, not labels", of_oracle(RandomTaskOracle(PUBLIC[0], y_scale=1.0)), "classes"),
     ("labels of another type", fit(classes=["a", "b"]), "oracle.*label 0"),
     ("too many classes", fit(classes=[0, 1, 2]), "oracle must yield every class"),
     ("too few records", fit_to(X[:1], Y[:1]), "oracle must yield"),
     ("columns of the data", fit_to(X[:, :2], Y), "oracle.*2 columns"),
     ("sparse and dense", fit_to(sparse.csr_matrix(X), Y, sensitivity=sampler(
         lambda n, rng: ([["a"] * 3] * n, labels(n, rng)))), "oracle"),
-    ("text of the data", fit_to(np.full((60, 3), "a"), Y), "does not convert"),
+    ("text of the data", fit_to(np.full((60, 3), f"owns {INCOME}"), Y), "does not convert"),
     ("an option of the estimator", fit(estimator=LogisticRegression(C=-1)), "'C'"),
     ("names to release", fit(release=["coefs_"]), "'release'.*coef_, intercept_"),
     ("a choosing mechanism", fit(mechanism=ExponentialMechanism(1.0)), "chooses"),
@@ -253,59 +261,6 @@ DRAWN = [
     ("a bandwidth", fit(estimator=KernelDensity(bandwidth=-1.0), sensitivity=sampler(
         UniformOracle([(0, 1)] * 3)), release=BernsteinTransformer(2, feature_range=(0, 1))),
      "bandwidth"),
-]  # fmt: skip
-
-# What is wrong shows when an object is made or first used.
-MADE = [
-    *((f"UniformOracle({b!r})", lambda b=b: UniformOracle(b), "bounds")
-      for b in ([], [(1, 0)], [(0, NAN)], [(0,)], "a", 3, [(0, INF)])),
-    *((f"UniformOracle classes={c!r}", lambda c=c: UniformOracle([(0, 1)], classes=c), "classes")
-      for c in (3, [])),
-    *((f"GaussianOracle{a!r}", lambda a=a: GaussianOracle(*a), "mean|cov")
-      for a in (([0.0], [-1.0]), ([0.0], [[1.0, 2.0]]), ([NAN], [1.0]), ("a", [1.0]))),
-    *((f"RandomTaskOracle classes={c!r}", lambda c=c: RandomTaskOracle(X, classes=c), "classes")
-      for c in ([0], [], 3)),
-    *((f"RandomDensityOracle({b!r})", lambda b=b: RandomDensityOracle(b), "bounds")
-      for b in ([], [(1, 0)], "a")),
-    *((f"MakeOracle({m!r})", lambda m=m: MakeOracle(m), "callable|function|generator")
-      for m in (3, "a", None)),
-    ("PublicDataOracle of nothing", lambda: PublicDataOracle(X[:0]), "at least one record"),
-    ("PublicDataOracle of parts", lambda: PublicDataOracle(X, Y[:3]), "y|responses|records"),
-    *((f"BernsteinTransformer(degree={d!r})",
-       lambda d=d: BernsteinTransformer(d, feature_range=(0, 1)).fit(X[:, :1]), "'degree'")
-      for d in (0, -1, "a", 1.5)),
-    *((f"BernsteinTransformer(feature_range={r!r})",
-       lambda r=r: BernsteinTransformer(2, feature_range=r).fit(X[:, :1]), "'feature_range'")
-      for r in ((1, 0), "a", (0, NAN), (0,))),
-    *((f"PrivacyAccountant(epsilon={e!r})", lambda e=e: PrivacyAccountant(":memory:", epsilon=e),
-       "'epsilon'") for e in (0, -1, NAN, "a", None)),
-    *((f"PrivacyAccountant(delta={d!r})",
-       lambda d=d: PrivacyAccountant(":memory:", epsilon=1.0, delta=d), "'delta'")
-      for d in (-0.1, 1.1, NAN, "a")),
-    *((f"PrivacyAccountant(gamma={g!r})",
-       lambda g=g: PrivacyAccountant(":memory:", epsilon=1.0, gamma=g), "'gamma'")
-      for g in (-0.1, 1.1, NAN, "a")),
-    *((f"PrivacyGuarantee({o!r})", lambda o=o: PrivacyGuarantee(**o), next(reversed(o)))
-      for o in ({"epsilon": 0}, {"epsilon": -1.0}, {"epsilon": NAN}, {"epsilon": 1.0, "delta": 1.0},
-                {"epsilon": 1.0, "gamma": -0.1}, {"epsilon": 1.0, "confidence": 0.9},
-                {"epsilon": 1.0, "n_samples": 0}, {"epsilon": "a"},
-                {"epsilon": 1.0, "delta": None})),
-    *((f"KnownSensitivity{a!r}", lambda a=a: KnownSensitivity(*a), "KnownSensitivity")
-      for a in ((-1.0, "l1", 5), (NAN, "l1", 5), ("a", "l1", 5), (1.0, "l3", 5), (1.0, "l1", 0),
-                (1.0, "l1", 1.5), (1.0, "l1", 5, 1.0), (1.0, "l1", 5, -0.1))),
-    ("widths of mean_bound", lambda: mean_bound(9, 3, ranges=(-8e307, 8e307)), "of finite widths"),
-    *((f"mean_bound{a!r}", lambda a=a: mean_bound(*a, ranges=(0, 1)), "n_samples|n_features|ranges")
-      for a in ((0, 3), (5, 0), (5.5, 3))),
-    *((f"order_statistic{a!r}", lambda a=a: order_statistic(*a), "gamma|n_pairs")
-      for a in ((0, 9), (1, 9), (0.1, 0), (0.1, 2.5), (0.001, 9), ("a", 9))),
-    *((f"Geometry({o!r})", lambda o=o: Geometry(o), "order|Geometry") for o in (3, "l1", None, 0)),
-    ("a code of parts", lambda: PublicCode(*np.ones((4, 2)), np.ones(3)), "must fit together"),
-    ("no candidate", lambda: PrivateSearchCV(model(), [], mechanism=ExponentialMechanism(1.0),
-                                             sensitivity=sampler()).fit(X, Y), "param_grid"),
-    ("a search in a number", lambda: public_search(model(sensitivity=1.0), {}, 60), "'estimator'"),
-    *((f"n_datasets={n!r}", lambda n=n: public_search(model(), {"estimator__C": [1]}, 60,
-                                                      n_datasets=n), "'n_datasets'")
-      for n in (0, 1.5, "a")),
 ]  # fmt: skip
 
 
@@ -321,6 +276,7 @@ def refused(call, words):
     message = "\n".join([str(refusal.value), *getattr(refusal.value, "__notes__", ())])
     assert re.search(words, message, re.DOTALL), message
     assert accountant.total().n_releases == 0
+    assert str(INCOME)[:5] not in "".join(traceback.format_exception(refusal.value))
     written = set(re.findall(r"\d\.\d{4,}", message))
     private = {f"{number:.4f}"[:6] for number in np.abs(X).ravel()}
     assert not {number[:6] for number in written} & private
@@ -345,11 +301,6 @@ def test_what_an_oracle_or_target_shows_is_refused(call, words):
     refused(call, words)
 
 
-@pytest.mark.loop(("call", "words"), named(MADE))
-def test_what_is_made_wrongly_is_refused(call, words):
-    refused(call, words)
-
-
 def test_an_object_is_as_it_was():
     unfitted = model(estimator=LogisticRegression(C=-1))
     fitted = model(random_state=0).fit(X, Y)
@@ -358,10 +309,10 @@ def test_an_object_is_as_it_was():
         with pytest.raises((ValueError, TypeError)):
             each.fit(*data)
         assert state(each) == before
-    kept = copy.deepcopy(fitted.get_params())
+    before = repr(fitted.get_params())
     with pytest.raises(ValueError, match="Invalid parameter"):
         fitted.set_params(epsilon=3.0)
-    assert repr(fitted.get_params()) == repr(kept)
+    assert repr(fitted.get_params()) == before
 
 
 def test_an_attribute_that_is_not_there_is_named():
@@ -371,25 +322,3 @@ def test_an_attribute_that_is_not_there_is_named():
         for name in missing:
             with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
                 getattr(each, name)
-
-
-def test_messages_name_the_remedy():
-    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    unlabeled, private = sampler(PublicDataOracle(PUBLIC[0])), model().fit(X, Y)
-    released, real = private.plan_.execute(X, Y), sampler(RandomTaskOracle(PUBLIC[0], y_scale=1.0))
-    calls = {
-        r"RandomTaskOracle\(X, cl": lambda: model(pipeline).fit(X),
-        r"'like'": lambda: model(pipeline, sensitivity=unlabeled).plan(60),
-        r"RandomTaskOracle\(X, classes": fit(sensitivity=unlabeled),
-        r"RandomTaskOracle\(X": lambda: model(sensitivity=real).plan(60),
-        r"predict_interval": lambda: private.predict_interval,
-        r"predict_stability": lambda: released.predict_interval(X),
-        r"'n_draws'": lambda: released.predict_stability(X, n_draws=0),
-    }
-    for word, call in calls.items():
-        with pytest.raises((TypeError, ValueError, AttributeError), match=word):
-            call()
-
-
-def test_the_package_lists_what_is_public():
-    assert {name for name in dir(skdp) if name[0] != "_"} == {*skdp.__all__, *skdp.WINGS}
