@@ -271,10 +271,10 @@ class Blocks(Target):
         self.blocks = np.array_split(order, code.n_blocks)
         self.allow_nan = takes(fits.estimator, "allow_nan")
         self.key_parts = (vars(fits), self.student, rows, vars(code), self.blocks)
-        self.description = (
-            f"mean scores of {describe(fits.estimator)} in {code.n_blocks} blocks of about "
-            f"{n_samples // code.n_blocks} records"
-        )
+        self.estimator = fits.estimator
+        size = n_samples // code.n_blocks
+        self.released = f"mean scores of {code.n_blocks} blocks of about {size} records"
+        self.description = f"{self.released} of {describe(fits.estimator)}"
 
     def bound(self, order: int) -> float:
         """Return how far a record moves the value in the norm of an order, 1 or 2."""

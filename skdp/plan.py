@@ -190,12 +190,12 @@ class ReleasePlan:
         object.__setattr__(self, "settled", (self.target, self.sensitivity, content))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out simulated datasets, and content that another process cannot recognize."""
+        """Forget the content of a target that another process cannot recognize."""
         state: Any = super().__getstate__()
         key = key_of(self.target)
         if obstacle_of(key):
             state = state | {"settled": (self.target, self.sensitivity, key)}
-        return {name: value for name, value in state.items() if name != "_simulation"}
+        return state
 
     @usual_errors
     def execute(
@@ -371,26 +371,26 @@ class ReleasePlan:
             drawn=self._drawn,
         )
 
-    @cached_property
+    @property
     def expected_score(self) -> ExpectedScore | None:
         """The score of such a release on public datasets."""
-        simulation = self._simulation
-        return None if simulation is None else simulation.scores(self.mechanism, self.scoring)
+        return self._simulated[0]
 
     @cached_property
     def public_estimator(self) -> Estimator | None:
         """The model of the public records alone."""
-        simulation = self._simulation
-        if simulation is None or self.oracle is None:
-            return None
-        value = simulation.public_value(self.mechanism)
+        value = None if self.oracle is None else self._simulated[1]
         return None if value is None else self.target.restore(value)
 
     @cached_property
-    def _simulation(self) -> Simulation | None:
-        """Public datasets to release, about a twentieth of the evaluations of the plan."""
+    def _simulated(self) -> tuple[ExpectedScore | None, NDArray[np.float64] | None]:
+        """The score and the public value of a twentieth as many datasets as were evaluated."""
         few = getattr(self.target, "n_simulated", min(20, max(5, self.n_evaluations // 20)))
-        return self.simulation(few, getattr(self.sensitivity, "seed", 0))
+        simulation = self.simulation(few, getattr(self.sensitivity, "seed", 0))
+        if simulation is None:
+            return None, None
+        scores = simulation.scores(self.mechanism, self.scoring)
+        return scores, simulation.public_value(self.mechanism)
 
     def simulation(
         self, n_datasets: int, seed: int, test_oracle: Oracle | None = None
@@ -583,6 +583,7 @@ class ReleasePlan:
         seconds = f" ({two_digits(self.seconds)} s)" if self.seconds >= 1 else ""
         public = f"{self.n_evaluations} evaluations on public records{seconds}, then "
         rows += [("cost", f"{public if self.n_evaluations else ''}one on the private records")]
+        rows += [("released", getattr(self.target, "released", ""))]
         rows += [("noise", self._describe_noise())]
         if self.expected_score is not None:
             rows += [("expected score", str(self.expected_score))]

@@ -66,8 +66,8 @@ from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public, shares_memory
 
-MOST_MADE_UP = 2000
-"""Number of different records that are made up at most."""
+N_MADE_UP = 500
+"""Number of different records that are made up."""
 
 MAX_ATTEMPTS = 100
 """Public records are drawn anew at most this often until they hold every class."""
@@ -477,8 +477,7 @@ def _made_up(
         return None
     first = estimator.steps[0][1] if is_pipeline(estimator) else estimator
     first = first.estimator if is_frozen(first) else first
-    n_records, n_columns = example.X.shape
-    values = np.random.default_rng(0).random((min(n_records, MOST_MADE_UP), n_columns))
+    values = np.random.default_rng(0).random((N_MADE_UP, example.X.shape[1]))
     if isinstance(first, ClipBox):
         low, high = (np.asarray(end, dtype=np.float64) for end in (first.low, first.high))
         values = low + values * (high - low)
