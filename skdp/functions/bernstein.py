@@ -48,8 +48,8 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         Degree k in every column; the lattice has ``(degree + 1) ** n_features`` points.
     order : int in [1, 1000] or "auto", default="auto"
         How often the Bernstein operator is iterated [1]_. "auto" takes the order, and the degree,
-        that suit the released values and, for a density, their noise. For a higher degree they are
-        first interpolated on a finer lattice. It sees nothing else, so it costs no privacy.
+        that suit the released values: by generalized cross-validation or, for a density, by the
+        covariance of their noise. It sees nothing else, so it costs no privacy.
     feature_range : pair of float, array-like of shape (n_features, 2), or dict of name to pair
         The box: lowest and highest value, of all columns or column by column, or by the name of
         each column of a frame. It is part of the released function, so it is the user's decision
@@ -70,25 +70,10 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, when X has them.
 
-    Notes
-    -----
-    Relative accuracy of the basis at degree 200 is 1e-13. With the N values v interpolated by L v
-    on a lattice with r times the steps, and M the basis there, the function of order h has the
-    values S v on the lattice, where S has the rows of (I - (I - M)^h) L that belong to it. "auto"
-    minimizes ``|v - S v|^2 / (1 - 1.2 tr(S) / N)^2`` [2]_ over 14 orders from 1 to 128 for r = 1,
-    and 8 orders from 1 to 16 for ratios r from 2 to 16, three times which the degree must be at
-    least. Of a density whose noise has the covariance V it minimizes ``|v - S v|^2 + 2.4 tr(S V)``
-    [3]_. The factor of 1.2 keeps few values from being followed too closely [4]_.
-
     References
     ----------
     .. [1] Aldà and Rubinstein, "The Bernstein Mechanism: Function Release under Differential
        Privacy", AAAI 2017.
-    .. [2] Craven and Wahba, "Smoothing Noisy Data with Spline Functions", Numerische Mathematik,
-       1979.
-    .. [3] Mallows, "Some Comments on C_p", Technometrics, 1973.
-    .. [4] Kim and Gu, "Smoothing Spline Gaussian Regression: More Scalable Computation via
-       Efficient Approximation", Journal of the Royal Statistical Society B, 2004.
 
     Examples
     --------

@@ -80,6 +80,11 @@ def test_pairs_without_a_value_are_passed_over():
     assert 0 < found.n_failures < 100
     assert np.isfinite(found.norm)
     assert (again.norm, again.n_failures) == (found.norm, found.n_failures)
+    far = find_large_sensitivity(
+        lambda X: 1.7e308 * np.sign(X[0, 0] - 0.5), BOX, 1, 50, random_state=0
+    )
+    assert 0 < far.n_failures < 50
+    assert np.isfinite(far.norm)  # of a pair that no overflow hides
     for call, word in (((lambda X: 1 / 0, BOX, 5, 20), "all of 20"), ((mean, BOX, 0, 5), "n_samp")):
         with pytest.raises(ValueError, match=word):
             find_large_sensitivity(*call, random_state=0)

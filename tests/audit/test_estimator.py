@@ -108,6 +108,7 @@ def test_bounds_follow_the_norm_of_each_pair(usual):
 def test_an_outlier_is_outside_the_promise_and_shown(usual):
     audit = audit_estimator(usual, X, Y, record=OUTLIER, pairs=3, **OPTIONS)
     assert (audit.covered, audit.violated, audit.n_exceeding) == (False, False, 3)
+    assert audit.p_value == 1
     assert (audit.lower_bounds > 2.0).all()
     assert str(audit).startswith("outside the promise")
     same = audit_estimator(usual, X, Y, record=(X[:1], Y[:1]), pairs=1, **OPTIONS)

@@ -141,6 +141,13 @@ def test_fitted_estimators_of_scikit_learn_are_known_to_leak(model, where, kind)
     assert any(leak.where.startswith(where) and leak.kind == kind for leak in found)
 
 
+def test_as_many_attributes_as_records_are_no_leak():
+    crowded = Holder()
+    vars(crowded).update({f"attribute_{i}": i for i in range(len(X) - 1)})
+    assert find_leaks(crowded, X) == []
+    assert find_leaks(Holder(vars(crowded).copy()), X)
+
+
 COUNTS = RNG.integers(0, 1000, size=(40, 4))
 
 

@@ -178,7 +178,7 @@ def test_outputs_that_differ_stay_apart():
     dates = as_outputs(np.array(["2020-01-01", "NaT"], "M8[D]")).values
     assert np.isnan(dates).ravel().tolist() == [False, True]
     assert len(set(as_outputs([[1], [1, 2], [1]]).rows)) == 2
-    assert len(set(as_outputs(np.array([0.0, -0.0, np.nan, np.inf])).rows)) == 4
+    assert len(set(as_outputs(np.array([0.0, -0.0, np.nan, -np.nan, np.inf])).rows)) == 4
 
 
 def laplace(x, n, rng):

@@ -145,20 +145,6 @@ def test_probabilities_come_back(estimator, n_classes, method):
     assert model.estimator_.coefficients.shape == ((81,) if n_classes == 2 else (81, 3))
 
 
-def test_two_classes_cost_the_noise_of_one():
-    """The second column of two probabilities is one minus the first: half the L1 norm."""
-    knn = KNeighborsClassifier(25)
-    flipped = np.where(np.arange(80) == 79, 1 - MOON_LABELS, MOON_LABELS)
-    first, second = clone(knn).fit(MOONS, MOON_LABELS), clone(knn).fit(MOONS, flipped)
-    target = FittedFunctionTarget(knn, BernsteinTransformer(8, 1, feature_range=MOON_BOX), first)
-    change = target(MOONS, MOON_LABELS, seed=0) - target(MOONS, flipped, seed=0)
-    points = target.transformer.lattice_
-    both = first.predict_proba(points) - second.predict_proba(points)
-    size = np.abs(change).sum()
-    assert size == pytest.approx(np.abs(both).sum() / 2)
-    assert size > 0
-
-
 def test_noise_is_on_every_value():
     released = private(SVC(), (MOONS, MOON_LABELS), MOON_BOX, mechanism=IDENTITY)
     exact = private(SVC(), (MOONS, MOON_LABELS), MOON_BOX)
