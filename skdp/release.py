@@ -102,7 +102,7 @@ def release(
     -----
     UserWarning
         If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
-        the confidence below 1/2; or if the function fails on made-up records.
+        the confidence below 1/2.
 
     See Also
     --------

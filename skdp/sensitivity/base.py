@@ -68,7 +68,7 @@ class Settled(Sensitivity):
             return self
         return self.with_prior(self.prior.for_estimator(estimator, release, dataset, uses_response))
 
-    def with_prior(self, prior: Any) -> Self:
+    def with_prior(self, prior: object) -> Self:
         """Return the sensitivity with another sampler of public records, or with none."""
         settled: Any = self
         return self if prior is self.prior else replace(settled, prior=prior)
