@@ -48,7 +48,7 @@ from skdp.codes.learning import (
     with_least_changes,
     with_rare_changes,
 )
-from skdp.codes.prior import OutputUnits, Prior
+from skdp.codes.prior import OutputUnits, Prior, additive_share
 from skdp.codes.span import learn_in_span
 from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.code import PublicCode
@@ -201,16 +201,22 @@ def _learn_dense(
     missing = _unseen(values, differences, n_samples) + (least / size) ** 2
     unseen = units.to.T @ (missing[:, None] * units.to)
     values, changes = values @ units.to, differences @ units.to
+    additive = 1.0
+    if metric is not None:
+        outputs = values + (center[varies] / size) @ units.to
+        squares = [float(np.mean(np.sum(rows**2, axis=1))) for rows in (outputs, changes)]
+        additive = additive_share(n_samples, *squares)
 
     def view(rows: Any) -> Pilots:
-        prior = Prior.of(values[rows], changes[rows], reach, unseen)
+        prior = Prior.of(values[rows], changes[rows], reach, unseen, additive)
         return Pilots(changes[rows], prior, units)
 
     whole = view(slice(None))
     parts = []
     for fold, rest in folds(len(values), _N_FOLDS):
         learned = view(rest)
-        parts.append(_Part(learned, values[fold] - learned.prior.mean, changes[fold], reach))
+        around = values[fold] - learned.prior.mean
+        parts.append(_Part(learned, around, changes[fold], reach * math.sqrt(additive)))
     covariance = whole.prior.covariance
     # Nothing differs between pilots, or most pairs do not change it.
     if not covariance.any() or not all(part.learned.prior.change.any() for part in parts):

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.codes.learning import MAX_RANK, center_of, folds, in_units, least_share
+from skdp.codes.prior import additive_share
 from skdp.codes.water import FIRST_RATIO, Noise, fill
 from skdp.core.code import Owned, PublicCode
 from skdp.core.types import Matrix
@@ -93,6 +94,7 @@ def learn_in_span(
     shift: float,
 ) -> PublicCode | None:
     """Learn a code as `skdp.codes.encoder.learn_code` does, from the diagonal of the metric."""
+    has_metric = metric is not None
     if metric is not None and metric.ndim == 2:
         metric = np.diag(metric)
     sizes = np.zeros(values.shape[1])
@@ -106,6 +108,10 @@ def learn_in_span(
         products += block @ block.T
     reach = shift * n_samples
     unseen = (reach * least * scale) ** 2 / 2
+    if has_metric:
+        around, change = (float(each.mean()) for each in np.split(np.diag(products), 2))
+        value = around + float(np.sum((center * scale) ** 2))
+        reach *= math.sqrt(additive_share(n_samples, value, change))
     pilots = _Pilots(values, center, differences, scale, unseen, products, reach, shift)
     best, most = None, -1.0
     for noise in noises:

@@ -376,3 +376,22 @@ def test_where_a_function_is_all_but_zero_errors_allow_for_one_record_that_is_th
     size = np.abs(differences[:, :4]).mean(axis=0).max()
     np.testing.assert_allclose(code.deviations[4:], 0.03 * size * shift * 100 / np.sqrt(2))
     assert learn(values, differences, shift=shift).deviations[4:].max() < 1e-12
+
+
+@pytest.mark.parametrize("d", [6, 2100])
+@pytest.mark.parametrize("shift", [0.2, 1.0])
+def test_a_shift_turns_an_output_little_farther_than_to_its_opposite(d, shift):
+    """One record changes all here: such influences do not add up. Nothing caps a bare number."""
+    values, differences = np.random.default_rng(0).normal(size=(2, 60, d))
+    spread = values.var(axis=0, ddof=1).sum() * (1 + 1 / 60)
+    added = [8 * np.mean(np.sum(values**2, axis=1)), 100**2 / 2 * np.sum(differences**2) / 60]
+    for metric, most in zip((np.ones(d), None), added, strict=True):
+        code = learn(values, differences, metric, shift=shift)
+        assert np.sum(code.deviations**2) == pytest.approx(spread + shift**2 * most, rel=1e-3)
+
+
+def test_influences_of_a_sum_add_up():
+    """Values far from 0, of which a record has its share: the whole shift is allowed for."""
+    values, differences = np.random.default_rng(0).normal(size=(2, 60, 6)) / [[[10]], [[100]]]
+    codes = [learn(values + 5, differences, metric) for metric in (np.ones(6), None)]
+    np.testing.assert_allclose(codes[0].deviations, codes[1].deviations)
