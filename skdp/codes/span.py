@@ -191,18 +191,18 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
         encoder = encoder.astype(np.float64)
     encoder *= weights[kept, None].astype(encoder.dtype)
     removable = np.zeros((len(kept), len(kept)))
-    variances = whole.variances[kept]
+    covariance = np.empty((d, len(kept)), dtype=encoder.dtype)
+    variances = whole.variances[kept, None]
     for columns in _columns(d, len(kept)):
-        block = encoder[:, columns] * (variances[:, None] + outside[columns])
+        block = encoder[:, columns] * (variances + outside[columns])
         removable += block @ block.T
+        covariance[columns] = (block / pilots.scale[columns]).T
         encoder[:, columns] *= pilots.scale[columns]
     code = pilots.code(
         "principal",
         spread,
         Owned(encoder),
-        covariance=variances,
-        units=1 / pilots.scale,
-        outside=outside,
+        covariance=Owned(covariance),
         removable=removable / spread.sum(),
     )
     return code, deviation_of(ratio)

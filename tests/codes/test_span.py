@@ -1,7 +1,6 @@
 """Codes of very many values: as the dense ones where these are known, and small in memory."""
 
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -153,20 +152,14 @@ def test_no_array_of_all_by_all_and_no_copy(monkeypatch):
     assert peak < values.nbytes  # 16 MB; all by all are 800
 
 
-def test_a_large_code_is_kept_in_single_precision_and_says_its_covariance_shortly():
-    """It is as one that says it in full, and as itself from JSON; tiny units need doubles."""
+def test_a_large_code_is_kept_in_single_precision():
+    """Also when it comes from JSON; tiny units need doubles."""
     values, differences = pilots(20, 2100)
     code = learn(values, differences)
-    covariance = np.concatenate([block for _, block in code.covariances()])
-    full = replace(code, covariance=covariance, units=None, outside=None)
-    noisy = code.forward(values[0])
-    np.testing.assert_allclose(code.decode(noisy, 0.5), full.decode(noisy, 0.5), rtol=1e-9)
-    errors = [each.standard_errors(0.5, noisy) for each in (code, full)]
-    np.testing.assert_allclose(*errors, rtol=1e-9)
     np.testing.assert_allclose(code.deviations**2, prior_variances(values, differences), rtol=0.2)
     stored = PublicCode.from_dict(code.to_dict())
     assert stored == code
-    assert code.encoder.dtype == stored.encoder.dtype == full.encoder.dtype == np.float32
+    assert code.encoder.dtype == stored.encoder.dtype == stored.covariance.dtype == np.float32
     np.testing.assert_array_equal(stored.forward(values[1]), code.forward(values[1]))
     small = learn(1e-50 * values, 1e-50 * differences)
     assert small.encoder.dtype == np.float64

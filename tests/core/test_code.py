@@ -581,7 +581,6 @@ def test_nobody_can_write_into_it():
         {"encoder": np.zeros((2, 2, 2))},
         {"encoder": np.ones(2)},
         {"mean": np.zeros(3)},
-        {"units": np.ones(2)},
     ],
 )
 def test_parts_that_do_not_fit_are_refused(parts):
