@@ -30,16 +30,15 @@ from numpy.typing import NDArray
 from skdp.codes.learning import MAX_RANK, center_of, folds, in_units, least_share
 from skdp.codes.prior import additive_share
 from skdp.codes.water import FIRST_RATIO, Noise, fill
-from skdp.core.code import Owned, PublicCode
+from skdp.core.code import PublicCode
 from skdp.core.types import Matrix
 
-# Numbers of an encoder, 16 rows for a million values, and of pilots that are worked on at a time.
-MAX_NUMBERS = 2**24
+# Numbers of an encoder, 8 rows for a million values, and of pilots that are worked on at a time.
+MAX_NUMBERS = 2**23
 BLOCK = 2**20
 
 _N_FOLDS = 2
 _LEAST_CHANGE = 1e-3  # of the largest change, as in `skdp.codes.encoder`
-_LEAST_SINGLE = 1e-20  # what is so much smaller than a number is still in single precision
 _RIDGE = 1e-10  # of the mean squared length of pilots: their rounding errors
 
 
@@ -156,7 +155,7 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
 
     # The part of the covariance outside of the span is a diagonal.
     outside, spread = np.empty(d), np.empty(d)
-    encoder = np.empty((len(whole.variances), d), dtype=np.float32)
+    encoder = np.empty((len(whole.variances), d))
     for columns, block in pilots.blocks():
         of_value, of_change = _moments(block, reach)
         unseen = pilots.unseen[columns]
@@ -184,14 +183,10 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
         return None
     weights = weights_of(whole, (whole.combinations @ products[:, m:]).T, ratio)
     kept = np.flatnonzero(weights)
-    for place, row in enumerate(kept):  # in place: it may fill much of the memory
-        encoder[place] = encoder[row]
-    encoder.resize((len(kept), d), refcheck=False)
-    if not _within_single(pilots.scale, weights[kept]):
-        encoder = encoder.astype(np.float64)
-    encoder *= weights[kept, None].astype(encoder.dtype)
+    encoder = encoder[kept]
+    encoder *= weights[kept, None]
     removable = np.zeros((len(kept), len(kept)))
-    covariance = np.empty((d, len(kept)), dtype=encoder.dtype)
+    covariance = np.empty((d, len(kept)))
     variances = whole.variances[kept, None]
     for columns in _columns(d, len(kept)):
         block = encoder[:, columns] * (variances + outside[columns])
@@ -201,17 +196,11 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     code = pilots.code(
         "principal",
         spread,
-        Owned(encoder),
-        covariance=Owned(covariance),
+        encoder,
+        covariance=covariance,
         removable=removable / spread.sum(),
     )
     return code, deviation_of(ratio)
-
-
-def _within_single(*factors: Matrix) -> bool:
-    """Return whether products of numbers of these sizes are in the range of single precision."""
-    least, most = (math.prod(map(of, factors)) for of in (np.min, np.max))
-    return least > _LEAST_SINGLE and most < 1 / _LEAST_SINGLE
 
 
 def _columns(d: int, n_rows: int) -> Iterator[slice]:

@@ -12,7 +12,7 @@ import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,16 +22,8 @@ from skdp.core.types import Matrix
 
 _PARTS = ("encoder", "mean", "covariance", "deviations", "removable")
 
-# An encoder of more values is kept in single precision, if that loses nothing.
-_MOST_DOUBLE = 2000
 # A matrix of a larger condition number is singular to working precision.
 _MOST_CONDITION = 1e14
-
-
-class Owned(NamedTuple):
-    """An array that nobody else keeps, so that a code need not copy it."""
-
-    array: NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +35,7 @@ class PublicCode:
     Parameters
     ----------
     encoder : array-like of shape (k, d) or (d,)
-        T. A vector is a diagonal, of which the rows of zeros are left out. A matrix for more than
-        2,000 values is kept in single precision if that loses nothing of it.
+        T. A vector is a diagonal, of which the rows of zeros are left out.
     mean : array-like of shape (d,)
         The prior mean of the value.
     deviations : array-like of shape (d,)
@@ -54,7 +45,7 @@ class PublicCode:
         variance ``tr(M S)``; for a diagonal encoder its diagonal.
     covariance : array-like of shape (d, k) or None, default=None
         The prior covariance C of value and code; None for a diagonal encoder, where the values are
-        treated as uncorrelated. Like the encoder it may be kept in single precision.
+        treated as uncorrelated.
     kind : str, default="given"
         Which candidate it was when it was learned.
     n_pilot_pairs : int, default=0
@@ -96,14 +87,11 @@ class PublicCode:
 
     def __post_init__(self) -> None:
         for name in _PARTS:
-            part: Any = getattr(self, name)
+            part = getattr(self, name)
             if part is None:
                 continue
             # a copy: there may be views that can be written into, even of a read-only array
-            owned = isinstance(part, Owned)
-            part = part.array if owned else np.array(part, dtype=np.float64, order="C")
-            if name in ("encoder", "covariance"):
-                part = _shortened(part)
+            part = np.array(part, dtype=np.float64, order="C")
             part.flags.writeable = False
             object.__setattr__(self, name, part)
             if not np.isfinite(part).all():
@@ -290,7 +278,7 @@ class PublicCode:
     def _spectrum(self) -> Spectrum:
         if self.covariance is None:
             return Spectrum(None, self._loadings * self.encoder[self._kept], self.removable)
-        code = np.asarray(self.encoder @ self.covariance, dtype=np.float64)
+        code = self.encoder @ self.covariance
         variances, axes = principal_axes((code + code.T) / 2)
         removable = np.sum(axes * (self.removable @ axes), axis=0)
         return Spectrum(axes, np.maximum(variances, 0), np.maximum(removable, 0))
@@ -350,15 +338,6 @@ class PublicCode:
     def from_dict(cls, values: dict[str, Any]) -> PublicCode:
         """Make a code from the values of :meth:`to_dict`, equal bit for bit."""
         return cls(**values)
-
-
-def _shortened(matrix: NDArray[Any]) -> NDArray[Any]:
-    """Keep a large matrix in single precision if that loses nothing."""
-    if matrix.ndim != 2 or max(matrix.shape) <= _MOST_DOUBLE or matrix.dtype == np.float32:
-        return matrix
-    with np.errstate(over="ignore"):
-        single = matrix.astype(np.float32)
-    return single if np.array_equal(single, matrix) else matrix
 
 
 def _inverse(matrix: Matrix) -> Matrix:
