@@ -423,10 +423,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         oracle, seed = self.draws_from, self._entropy()
         rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
-        target.check_oracle(*records.parts)
+        rows = target.closed_form(*records.parts)
         source = PairSource(target, oracle, n_samples, seed, schema)
-        independent = has_independent_records(oracle)
-        return source, records, target.closed_form(*records.parts) if independent else None
+        return source, records, rows if has_independent_records(oracle) else None
 
     def _schema_of_draws(self, target: Target, n_samples: int) -> Schema:
         return Schema.of(self._try(n_samples), target.allow_nan)

@@ -577,6 +577,6 @@ def test_a_box_that_most_records_of_the_oracle_miss_is_refused(container):
 def test_a_box_that_half_of_the_records_miss_is_taken():
     public_fit = clone(KDE).fit(UNIT)
     target = FittedFunctionTarget(KDE, BernsteinTransformer(4, feature_range=(0, 1)), public_fit)
-    target.check_oracle(np.array([[0.0], [1.0], [2.0], [-1.0]]))
+    target.closed_form(np.array([[0.0], [1.0], [2.0], [-1.0]]))
     with pytest.raises(ValueError, match=r"which 60% of the oracle's records miss"):
-        target.check_oracle(np.array([[0.0], [1.0], [2.0], [-1.0], [1.1]]))
+        target.closed_form(np.array([[0.0], [1.0], [2.0], [-1.0], [1.1]]))
