@@ -102,9 +102,8 @@ def learn_in_span(
     reach = shift * n_samples
     unseen = (reach * least * scale) ** 2 / 2
     if has_metric:
-        around, change = (float(each.mean()) for each in np.split(np.diag(products), 2))
-        value = around + float(np.sum((center * scale) ** 2))
-        reach *= math.sqrt(additive_share(n_samples, value, change))
+        outputs, changes = np.split(rows, 2)
+        reach *= math.sqrt(additive_share(n_samples, outputs + center * scale, changes))
     pilots = _Pilots(rows, center, scale, unseen, products, reach, shift)
     best, most = None, -1.0
     for noise in noises:
