@@ -204,8 +204,7 @@ def _learn_dense(
     additive = 1.0
     if metric is not None:
         outputs = values + (center[varies] / size) @ units.to
-        squares = [float(np.mean(np.sum(rows**2, axis=1))) for rows in (outputs, changes)]
-        additive = additive_share(n_samples, *squares)
+        additive = additive_share(n_samples, outputs, changes)
 
     def view(rows: Any) -> Pilots:
         prior = Prior.of(values[rows], changes[rows], reach, unseen, additive)

@@ -81,8 +81,9 @@ class Prior(NamedTuple):
         return cls(mean, shrunk(spread.T @ spread, m) + shift, seen + unseen)
 
 
-def additive_share(n_samples: int, value: float, change: float) -> float:
-    """Return the share of a change that adds up over records, given mean squares of both."""
+def additive_share(n_samples: int, values: Matrix, changes: Matrix) -> float:
+    """Return the share of a change that adds up over records, given rows in output units."""
+    value, change = (float(np.mean(np.sum(rows**2, axis=1))) for rows in (values, changes))
     return min(1.0, 2 * _MOST_SHIFT * value / (n_samples**2 * change)) if change > 0 else 1.0
 
 

@@ -21,7 +21,7 @@ all values are kept and the noise is gone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,50 +30,46 @@ from numpy.typing import NDArray
 from skdp.codes.learning import MAX_RANK, center_of, folds, in_units, least_share
 from skdp.codes.prior import additive_share
 from skdp.codes.water import FIRST_RATIO, Noise, fill
-from skdp.core.code import Owned, PublicCode
+from skdp.core.code import PublicCode
 from skdp.core.types import Matrix
 
-# Numbers of an encoder, 16 rows for a million values, and of pilots that are worked on at a time.
-MAX_NUMBERS = 2**24
-BLOCK = 2**20
+# Numbers of an encoder: 8 rows for a million values.
+MAX_NUMBERS = 2**23
 
 _N_FOLDS = 2
 _LEAST_CHANGE = 1e-3  # of the largest change, as in `skdp.codes.encoder`
-_LEAST_SINGLE = 1e-20  # what is so much smaller than a number is still in single precision
 _RIDGE = 1e-10  # of the mean squared length of pilots: their rounding errors
 
 
 class _Pilots(NamedTuple):
-    """Values around their mean and changes, the scale of output units, and the products of rows.
+    """Values around their mean and then changes, in output units, and the products of these rows.
 
-    The rows of `products` and its columns are those of values, and then those of changes. `unseen`
-    is what the changes that are to be feared at least add to the variance of each value.
+    `unseen` is what the changes that are to be feared at least add to the variance of each value.
     """
 
-    values: Matrix
+    rows: Matrix
     center: Matrix
-    changes: Matrix
     scale: Matrix
     unseen: Matrix
     products: Matrix
     reach: float
     shift: float
 
-    def code(self, kind: str, spread: Matrix, encoder: Any, **parts: Any) -> PublicCode:
+    @property
+    def n_pairs(self) -> int:
+        return len(self.rows) // 2
+
+    def code(self, kind: str, spread: Matrix, encoder: Matrix, **parts: Any) -> PublicCode:
         """Make a code of these pilots; `spread` are the prior variances in output units."""
         return PublicCode(
             kind=kind,
-            n_pilot_pairs=len(self.values),
+            n_pilot_pairs=self.n_pairs,
             shift=self.shift,
-            encoder=encoder,
+            encoder=encoder * self.scale,
             mean=self.center,
             deviations=np.sqrt(spread) / self.scale,
             **parts,
         )
-
-    def blocks(self) -> Iterator[tuple[slice, Matrix]]:
-        """Yield all rows in output units, some columns at a time."""
-        yield from _blocks(self.values, self.center, self.changes, self.scale)
 
 
 class _Axes(NamedTuple):
@@ -97,22 +93,18 @@ def learn_in_span(
     has_metric = metric is not None
     if metric is not None and metric.ndim == 2:
         metric = np.diag(metric)
-    sizes = np.zeros(values.shape[1])
-    for row in differences:
-        sizes += np.abs(row)
-    sizes = np.maximum(sizes / len(differences), least)
+    sizes = np.maximum(np.abs(differences).mean(axis=0), least)
     units, metric = in_units(sizes[None], metric, least_share(local))
     scale, center = np.sqrt(metric) / units, center_of(values)
-    products = np.zeros((2 * len(values),) * 2)
-    for _, block in _blocks(values, center, differences, scale):
-        products += block @ block.T
+    rows = np.concatenate([values - center, differences])
+    rows *= scale
+    products = rows @ rows.T
     reach = shift * n_samples
     unseen = (reach * least * scale) ** 2 / 2
     if has_metric:
-        around, change = (float(each.mean()) for each in np.split(np.diag(products), 2))
-        value = around + float(np.sum((center * scale) ** 2))
-        reach *= math.sqrt(additive_share(n_samples, value, change))
-    pilots = _Pilots(values, center, differences, scale, unseen, products, reach, shift)
+        outputs, changes = np.split(rows, 2)
+        reach *= math.sqrt(additive_share(n_samples, outputs + center * scale, changes))
+    pilots = _Pilots(rows, center, scale, unseen, products, reach, shift)
     best, most = None, -1.0
     for noise in noises:
         for learn in (_by_value, _in_axes):
@@ -120,15 +112,6 @@ def learn_in_span(
             if code is not None and (share := code.share_learned(deviation**2)) > most:
                 best, most = code, share
     return best
-
-
-def _blocks(
-    values: Matrix, center: Matrix, changes: Matrix, scale: Matrix
-) -> Iterator[tuple[slice, Matrix]]:
-    for columns in _columns(values.shape[1], 2 * len(values)):
-        rows = np.concatenate([values[:, columns] - center[columns], changes[:, columns]])
-        rows *= scale[columns]
-        yield columns, rows
 
 
 def _share_in_span(products: Matrix) -> float:
@@ -144,7 +127,7 @@ def _share_in_span(products: Matrix) -> float:
 def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     """Learn a code of the axes in the span, each with a weight, and the deviation of its noise."""
     products, reach = pilots.products, pilots.reach
-    m, d = pilots.values.shape
+    m, d = pilots.n_pairs, len(pilots.scale)
     # Differences of pairs of values: these do not depend on the mean, nor on each other.
     apart = np.kron(np.eye(m // 2), [1.0, -1.0])
     of_values = products[: 2 * (m // 2), : 2 * (m // 2)]
@@ -155,14 +138,9 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
         return None
 
     # The part of the covariance outside of the span is a diagonal.
-    outside, spread = np.empty(d), np.empty(d)
-    encoder = np.empty((len(whole.variances), d), dtype=np.float32)
-    for columns, block in pilots.blocks():
-        of_value, of_change = _moments(block, reach)
-        unseen = pilots.unseen[columns]
-        spread[columns] = of_value + of_change + unseen
-        outside[columns] = (1 - shares[0]) * of_value + (1 - shares[1]) * of_change + unseen
-        encoder[:, columns] = whole.combinations @ block
+    of_value, of_change = _moments(pilots.rows, reach)
+    spread = of_value + of_change + pilots.unseen
+    outside = (1 - shares[0]) * of_value + (1 - shares[1]) * of_change + pilots.unseen
 
     def weights_of(axes: _Axes, changes: Matrix, ratio: float) -> Matrix:
         return _weights(noise, axes.variances, _sizes(changes, noise.order), ratio)
@@ -184,40 +162,16 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
         return None
     weights = weights_of(whole, (whole.combinations @ products[:, m:]).T, ratio)
     kept = np.flatnonzero(weights)
-    for place, row in enumerate(kept):  # in place: it may fill much of the memory
-        encoder[place] = encoder[row]
-    encoder.resize((len(kept), d), refcheck=False)
-    if not _within_single(pilots.scale, weights[kept]):
-        encoder = encoder.astype(np.float64)
-    encoder *= weights[kept, None].astype(encoder.dtype)
-    removable = np.zeros((len(kept), len(kept)))
-    variances = whole.variances[kept]
-    for columns in _columns(d, len(kept)):
-        block = encoder[:, columns] * (variances[:, None] + outside[columns])
-        removable += block @ block.T
-        encoder[:, columns] *= pilots.scale[columns]
+    encoder = weights[kept, None] * (whole.combinations[kept] @ pilots.rows)
+    with_code = encoder * (whole.variances[kept, None] + outside)
     code = pilots.code(
         "principal",
         spread,
-        Owned(encoder),
-        covariance=variances,
-        units=1 / pilots.scale,
-        outside=outside,
-        removable=removable / spread.sum(),
+        encoder,
+        covariance=(with_code / pilots.scale).T,
+        removable=with_code @ with_code.T / spread.sum(),
     )
     return code, deviation_of(ratio)
-
-
-def _within_single(*factors: Matrix) -> bool:
-    """Return whether products of numbers of these sizes are in the range of single precision."""
-    least, most = (math.prod(map(of, factors)) for of in (np.min, np.max))
-    return least > _LEAST_SINGLE and most < 1 / _LEAST_SINGLE
-
-
-def _columns(d: int, n_rows: int) -> Iterator[slice]:
-    """Yield some columns at a time."""
-    width = max(1, BLOCK // max(n_rows, 1))
-    return (slice(start, start + width) for start in range(0, d, width))
 
 
 def _axes_in_span(
@@ -257,34 +211,27 @@ def _weights(noise: Noise, variances: Matrix, sizes: Matrix, ratio: float) -> Ma
 
 def _by_value(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     """Learn a code of the values themselves, and the deviation of its noise."""
-    order, n_pilots = noise.order, len(pilots.values)
-    split = folds(n_pilots, _N_FOLDS)
-    halves = [np.r_[rest, n_pilots + rest] for _, rest in split]
-    found = np.empty((1 + len(split), 2, len(pilots.scale)))
-    for columns, block in pilots.blocks():
-        for each, rows in zip(found, [block, *(block[half] for half in halves)], strict=True):
-            each[0, columns] = np.sum(_moments(rows, pilots.reach), axis=0)
-            each[0, columns] += pilots.unseen[columns]
-            each[1, columns] = _sizes(rows[len(rows) // 2 :], order)
-    if not found[:, 1].any(axis=1).all():
+    order, m = noise.order, pilots.n_pairs
+
+    def seen(pairs: Any) -> tuple[Matrix, Matrix]:
+        rows = np.concatenate([pilots.rows[:m][pairs], pilots.rows[m:][pairs]])
+        spread = np.sum(_moments(rows, pilots.reach), axis=0) + pilots.unseen
+        return spread, _sizes(rows[len(rows) // 2 :], order)
+
+    spread, sizes = seen(slice(None))
+    parts = [(pilots.rows[m:][fold], *seen(rest)) for fold, rest in folds(m, _N_FOLDS)]
+    if not all(part_sizes.any() for _, _, part_sizes in parts):
         return None  # most pairs do not change anything
-    parts = [
-        (pilots.changes[fold], *each) for (fold, _), each in zip(split, found[1:], strict=True)
-    ]
 
     def deviation_of(ratio: float) -> float:
-        norms = []
-        for changes, spread, sizes in parts:
-            encoder = pilots.scale * _weights(noise, spread, sizes, ratio)
-            norms += [np.linalg.norm(row * encoder, ord=order) for row in changes]
-        return noise.of(np.array(norms))
+        codes = [changes * _weights(noise, var, by, ratio) for changes, var, by in parts]
+        return noise.of(np.linalg.norm(np.concatenate(codes), ord=order, axis=1))
 
     ratio = FIRST_RATIO * deviation_of(FIRST_RATIO)
     if ratio == 0:
         return None
-    spread, sizes = found[0]
     weights = _weights(noise, spread, sizes, ratio)
     kept = np.flatnonzero(weights)
     removable = (spread[kept] * weights[kept]) ** 2 / spread.sum()
-    code = pilots.code("diagonal", spread, weights * pilots.scale, removable=removable)
+    code = pilots.code("diagonal", spread, weights, removable=removable)
     return code, deviation_of(ratio)

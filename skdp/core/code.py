@@ -9,11 +9,10 @@ from public fits, decodes ``y = T (f - mu) + noise`` (`spectrum.py`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,20 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.core.spectrum import LAPLACE, Spectrum, principal_axes
 from skdp.core.types import Matrix
 
-_PARTS = ("encoder", "mean", "covariance", "deviations", "removable", "units", "outside")
+_PARTS = ("encoder", "mean", "covariance", "deviations", "removable")
 
-# An encoder of more values is kept in single precision, if that loses nothing.
-_MOST_DOUBLE = 2000
-# Numbers of an encoder that are worked on at a time.
-_BLOCK = 2**17
 # A matrix of a larger condition number is singular to working precision.
 _MOST_CONDITION = 1e14
-
-
-class Owned(NamedTuple):
-    """An array that nobody else keeps, so that a code need not copy it."""
-
-    array: NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +35,7 @@ class PublicCode:
     Parameters
     ----------
     encoder : array-like of shape (k, d) or (d,)
-        T. A vector is a diagonal, of which the rows of zeros are left out. A matrix for more than
-        2,000 values is kept in single precision if that loses nothing of it.
+        T. A vector is a diagonal, of which the rows of zeros are left out.
     mean : array-like of shape (d,)
         The prior mean of the value.
     deviations : array-like of shape (d,)
@@ -55,12 +43,9 @@ class PublicCode:
     removable : array-like of shape (k, k) or (k,)
         ``C' M C``, with C the covariance and M the metric of the output, as a share of its prior
         variance ``tr(M S)``; for a diagonal encoder its diagonal.
-    covariance : array-like of shape (d, k), (k,) or None, default=None
+    covariance : array-like of shape (d, k) or None, default=None
         The prior covariance C of value and code; None for a diagonal encoder, where the values are
-        treated as uncorrelated. For very many values it is a vector, and the covariance of value j
-        and number i is ``units[j]**2 (covariance[i] + outside[j]) T[i, j]``.
-    units, outside : array-like of shape (d,) or None, default=None
-        Go with a covariance that is a vector.
+        treated as uncorrelated.
     kind : str, default="given"
         Which candidate it was when it was learned.
     n_pilot_pairs : int, default=0
@@ -96,48 +81,31 @@ class PublicCode:
     deviations: Matrix
     removable: Matrix
     covariance: Matrix | None = None
-    units: Matrix | None = None
-    outside: Matrix | None = None
     kind: str = "given"
     n_pilot_pairs: int = 0
     shift: float = 0.0
 
     def __post_init__(self) -> None:
         for name in _PARTS:
-            part: Any = getattr(self, name)
+            part = getattr(self, name)
             if part is None:
                 continue
             # a copy: there may be views that can be written into, even of a read-only array
-            owned = isinstance(part, Owned)
-            part = part.array if owned else np.array(part, dtype=np.float64, order="C")
-            if name == "encoder":
-                part = _shortened(part)
+            part = np.array(part, dtype=np.float64, order="C")
             part.flags.writeable = False
             object.__setattr__(self, name, part)
             if not np.isfinite(part).all():
                 raise ValueError(f"The {name} of a code must be finite. It is not.")
-        shapes = {
-            name: np.shape(part) for name in _PARTS if (part := getattr(self, name)) is not None
-        }
-        if shapes != self._shapes():
-            raise ValueError(f"The parts of a code must fit together. Got shapes {shapes}.")
-
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes that the parts must have, given that of the encoder."""
-        if self.encoder.ndim not in (1, 2):
-            return {}
-        d, k = self.encoder.shape[-1], self.n_released
-        shapes: dict[str, tuple[int, ...]] = {
-            "encoder": self.encoder.shape,
-            "mean": (d,),
-            "deviations": (d,),
-        }
+        parts = {name: getattr(self, name) for name in _PARTS}
+        shapes = {name: np.shape(part) for name, part in parts.items() if part is not None}
+        d, k = self.encoder.shape[-1:], self.n_released
+        fitting = {"encoder": self.encoder.shape, "mean": d, "deviations": d}
         if self.encoder.ndim == 1:
-            return shapes | {"removable": (k,)}
-        shapes["removable"] = (k, k)
-        if self.units is None:
-            return shapes | {"covariance": (d, k)}
-        return shapes | {"covariance": (k,), "units": (d,), "outside": (d,)}
+            fitting["removable"] = (k,)
+        else:
+            fitting |= {"removable": (k, k), "covariance": (*d, k)}
+        if self.encoder.ndim not in (1, 2) or shapes != fitting:
+            raise ValueError(f"The parts of a code must fit together. Got shapes {shapes}.")
 
     @cached_property
     def _kept(self) -> NDArray[np.intp]:
@@ -155,7 +123,7 @@ class PublicCode:
         return len(self.encoder) if self.encoder.ndim == 2 else len(self._kept)
 
     def forward(self, value: ArrayLike) -> Matrix:
-        """Return the code of a value.
+        """Return the code of a value, T times its difference to the prior mean.
 
         It is computed by sums in a fixed order, not by a linear-algebra library whose rounding
         depends on the number of threads: it is part of the function whose sensitivity is sampled.
@@ -168,12 +136,7 @@ class PublicCode:
         Returns
         -------
         ndarray of shape (k,)
-            T times the difference to the prior mean.
-
-        Raises
-        ------
-        ValueError
-            If the code is one of another number of values.
+            The numbers that get noise.
         """
         v = np.array(value, dtype=np.float64).ravel()
         if v.size != self.size:
@@ -187,45 +150,11 @@ class PublicCode:
         return v[self._kept] * self.encoder[self._kept]
 
     def reach(self, errors: ArrayLike) -> Matrix:
-        """Bound how far errors of the values can move the code, in the L1 norm.
-
-        Parameters
-        ----------
-        errors : array-like of shape (n, ...)
-            The largest error of each value, in n cases.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The norm where no errors cancel; other norms are at most as large.
-        """
+        """Bound how far errors of the values, in n cases, can move the code in the L1 norm."""
         sums = np.zeros(self.size)
         for row in np.atleast_2d(self.encoder):  # no copy of a huge encoder
             sums += np.abs(row)
         return np.reshape(errors, (-1, self.size)) @ sums
-
-    def covariances(self) -> Iterator[tuple[slice, Matrix]]:
-        """Yield the prior covariances of values and code, where the encoder is no diagonal.
-
-        Yields
-        ------
-        values : slice
-            Which values: all at once, but of very many some at a time.
-        covariances : ndarray of shape (n_values, k)
-            Of each of them with each number of the code.
-        """
-        if self.covariance is None:
-            return
-        if self.units is None or self.outside is None:
-            yield slice(None), self.covariance
-            return
-        k, d = self.encoder.shape
-        width = max(1, _BLOCK // max(k, 1))
-        for values in (slice(start, start + width) for start in range(0, d, width)):
-            block = self.encoder[:, values] * self.units[values]
-            block *= self.covariance[:, None] + self.outside[values]
-            block *= self.units[values]
-            yield values, block.T
 
     def decode(self, noisy: ArrayLike, variance: float = 0.0, kurtosis: float = LAPLACE) -> Matrix:
         """Return the value that the prior makes of a noisy code.
@@ -264,28 +193,14 @@ class PublicCode:
                 self._undone @ spectrum.back(spectrum.variances * change)
             )
         change = spectrum.back(change)
-        away = np.zeros_like(self.mean)
         if self.covariance is None:
+            away = np.zeros_like(self.mean)
             away[self._kept] = self._loadings * change
-        for values, covariances in self.covariances():
-            away[values] = covariances @ change
-        return away
+            return away
+        return self.covariance @ change
 
     def noise_columns(self, deviation: float, columns: Matrix) -> Matrix:
-        """Return what is decoded of columns of noise, while it does not widen the prior.
-
-        Parameters
-        ----------
-        deviation : float in (0, inf)
-            Standard deviation of the noise in each number of the code.
-        columns : ndarray of shape (k, n_columns)
-            Of unit noise.
-
-        Returns
-        -------
-        ndarray of shape (d, n_columns)
-            In the units of the values.
-        """
+        """Return what is decoded of columns of unit noise, while it does not widen the prior."""
         gains = self._spectrum.read(None, deviation**2, self.shift, LAPLACE).gains
         return deviation * np.stack([self._shrunk(each, gains) for each in columns.T], axis=1)
 
@@ -296,13 +211,11 @@ class PublicCode:
 
         Parameters
         ----------
-        variance : float in [0, inf)
-            Of the noise in each number of the code.
+        variance, kurtosis : float
+            As for `decode`.
         noisy : array-like of shape (k,) or None, default=None
             The code that was released, by which the prior may be widened. None leaves it as it is:
             the errors before a release.
-        kurtosis : float in [0, 3], default=3.0
-            As for `decode`.
 
         Returns
         -------
@@ -317,31 +230,27 @@ class PublicCode:
         left = np.full_like(self.deviations, reading.wider)
         if self.covariance is None:
             left[self._kept] = reading.left
-        for values, covariances in self.covariances():
-            loadings = covariances @ spectrum.axes
-            loadings *= scale[values, None]  # in place: it may be large
+        else:
+            loadings = self.covariance @ spectrum.axes
+            loadings *= scale[:, None]  # in place: it may be large
             loadings *= loadings
-            left[values] = spectrum.left_open(loadings, reading, self._reaches_all)
+            left = spectrum.left_open(loadings, reading, self._reaches_all)
         return self.deviations * np.sqrt(np.maximum(left, 0))
 
     def share_learned(
         self, variance: float, noisy: ArrayLike | None = None, kurtosis: float = LAPLACE
     ) -> float:
-        """Return how much of the decoded value comes from the private data.
+        """Return the share of the prior variance of the output that a release takes away.
 
         Parameters
         ----------
-        variance : float in [0, inf)
-            Of the noise in each number of the code.
-        noisy : array-like of shape (k,) or None, default=None
+        variance, noisy, kurtosis
             As for `standard_errors`.
-        kurtosis : float in [0, 3], default=3.0
-            As for `decode`.
 
         Returns
         -------
         float in [0, 1]
-            The share of the prior variance of the output that a release takes away.
+            How much of the decoded value comes from the private data.
         """
         gains = self._spectrum.read(noisy, variance, self.shift, kurtosis).gains
         return float(np.clip(gains @ self._spectrum.removable, 0, 1))
@@ -369,7 +278,7 @@ class PublicCode:
     def _spectrum(self) -> Spectrum:
         if self.covariance is None:
             return Spectrum(None, self._loadings * self.encoder[self._kept], self.removable)
-        code: Any = sum(self.encoder[:, values] @ block for values, block in self.covariances())
+        code = self.encoder @ self.covariance
         variances, axes = principal_axes((code + code.T) / 2)
         removable = np.sum(axes * (self.removable @ axes), axis=0)
         return Spectrum(axes, np.maximum(variances, 0), np.maximum(removable, 0))
@@ -419,13 +328,7 @@ class PublicCode:
         return self if type(self) is PublicCode else replace(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the code as plain values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            One entry per parameter that is not None.
-        """
+        """Return the code as plain values, ready for JSON."""
         parts = {name: getattr(self, name) for name in _PARTS}
         lists = {name: part.tolist() for name, part in parts.items() if part is not None}
         origin = {"kind": self.kind, "n_pilot_pairs": self.n_pilot_pairs, "shift": self.shift}
@@ -433,28 +336,8 @@ class PublicCode:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PublicCode:
-        """Make a code from the values of :meth:`to_dict`.
-
-        Parameters
-        ----------
-        values : dict
-            As returned by :meth:`to_dict`.
-
-        Returns
-        -------
-        PublicCode
-            Equal to the one that was stored, bit for bit.
-        """
+        """Make a code from the values of :meth:`to_dict`, equal bit for bit."""
         return cls(**values)
-
-
-def _shortened(encoder: NDArray[Any]) -> NDArray[Any]:
-    """Keep a large matrix in single precision if that loses nothing."""
-    if encoder.ndim != 2 or encoder.shape[1] <= _MOST_DOUBLE or encoder.dtype == np.float32:
-        return encoder
-    with np.errstate(over="ignore"):
-        single = encoder.astype(np.float32)
-    return single if np.array_equal(single, encoder) else encoder
 
 
 def _inverse(matrix: Matrix) -> Matrix:

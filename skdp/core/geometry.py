@@ -163,18 +163,7 @@ class Geometry:
     def distances(
         self, values: NDArray[np.float64], others: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Measure many distances at once.
-
-        Parameters
-        ----------
-        values, others : ndarray of shape (n_pairs, ...)
-            The two values of each pair.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-            The `distance` of each, up to rounding.
-        """
+        """Measure the distance of each pair of values, up to rounding."""
         if type(self) is not Geometry or self.code is not None:
             return np.array([self.distance(*pair) for pair in zip(values, others, strict=True)])
         _, _, norms = _NORMS[self.order]
@@ -183,16 +172,8 @@ class Geometry:
     def bounds(self, other: Geometry) -> bool:
         """Return whether a sensitivity in this geometry is also one in another.
 
-        Parameters
-        ----------
-        other : Geometry
-            The other one.
-
-        Returns
-        -------
-        bool
-            With the same code the L1 norm is at least the L2 norm, and that at least the largest
-            absolute value. A norm of your own bounds itself only.
+        With the same code the L1 norm is at least the L2 norm, and that at least the largest
+        absolute value. A norm of your own bounds itself only.
         """
         if type(self) is not Geometry or type(other) is not Geometry:
             return type(self) is type(other) and self.key == other.key
@@ -203,18 +184,7 @@ class Geometry:
         return "" if self.code is None else self.code.digest
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the geometry as plain values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The name of the norm, and the code or None.
-
-        Raises
-        ------
-        TypeError
-            If it has a norm of its own, which JSON cannot hold.
-        """
+        """Return the geometry as plain values, ready for JSON."""
         if type(self) is not Geometry:
             raise TypeError(
                 f"{type(self).__name__} has a norm of its own, which JSON cannot hold. Pickle it."
@@ -224,18 +194,7 @@ class Geometry:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Geometry:
-        """Make a geometry from the values of :meth:`to_dict`.
-
-        Parameters
-        ----------
-        values : dict
-            As returned by :meth:`to_dict`.
-
-        Returns
-        -------
-        Geometry
-            Equal to the one that was stored, bit for bit.
-        """
+        """Make a geometry from the values of :meth:`to_dict`, equal bit for bit."""
         code = values["code"]
         return Geometry(_ORDERS[values["norm"]], code and PublicCode.from_dict(code))
 

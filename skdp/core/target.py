@@ -22,9 +22,7 @@ class Target(Keyed, ABC):
     """What is evaluated and released: a function from a dataset to an array of floats.
 
     A target of your own inherits from this class and says how it is called. All else has a default.
-    It is called with the parts of a dataset: ``target(X, seed=seed)``, ``target(X, y, seed=seed)``
-    or ``target(X, y, sample_weight, seed=seed)``. A plain function is wrapped in a
-    :class:`FunctionTarget`.
+    A plain function is wrapped in a :class:`FunctionTarget`.
 
     Attributes
     ----------
@@ -163,20 +161,6 @@ class Target(Keyed, ABC):
         """
         return None
 
-    def check_oracle(self, *records: Container) -> None:
-        """Refuse an oracle that does not suit the target; by default all do.
-
-        Parameters
-        ----------
-        *records : X, X and y, or X, y and sample_weight
-            Records of the oracle.
-
-        Raises
-        ------
-        ValueError
-            With what to change.
-        """
-
     def output_metric(self, *records: Container) -> OutputMetric | None:
         """Measure how much the output depends on each number, for learning a code.
 
@@ -194,7 +178,7 @@ class Target(Keyed, ABC):
         return None
 
     def closed_form(self, *records: Container) -> Callable[..., NDArray[np.float64]] | None:
-        """Find what each record adds to the value, where the value is a sum over the records.
+        """Examine the oracle, and find what each record adds where the value is a sum over them.
 
         Parameters
         ----------
@@ -207,6 +191,11 @@ class Target(Keyed, ABC):
             ``rows(*dataset)`` returns one row for each record of any dataset. The sum of the rows
             of `n_samples` records must equal a call to 1e-8. An oracle of independent records then
             makes a pair of two records. None, the default, where there are no such rows.
+
+        Raises
+        ------
+        ValueError
+            If the oracle does not suit the target, with what to change. By default all do.
         """
         return None
 

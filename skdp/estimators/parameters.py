@@ -92,7 +92,7 @@ class ParameterTarget(Target):
         ):
             return self.flatten(fit_on(fitted, dataset))
 
-    def check_oracle(self, *records: Container) -> None:
+    def closed_form(self, *records: Container) -> None:
         """Refuse an oracle with whose records a released attribute is not finite."""
         for name, value in self._like.items():
             if not np.isfinite(flat(value)).all():

@@ -70,13 +70,13 @@ class AdditiveTarget(Target):
 
     def closed_form(self, *records: Container) -> Callable[..., NDArray[np.float64]]:
         n_samples = n_records(records[0]) - 1
-        return lambda *dataset: self._rows(*dataset) / n_samples
-
-    def check_oracle(self, *records: Container) -> None:
-        # every other record, from the last on, has the same row when the rest is missing
-        places = np.arange(n_records(records[0]))[::-2]
-        expected = self._rows(*records)[places]
-        alone = self._rows(*(take_records(container, places) for container in records))
+        # rows of records that are evaluated alone, or in another order, are the same
+        places = np.arange(n_records(records[0]))
+        rows, alone = (
+            self._rows(*(take_records(container, taken) for container in records))
+            for taken in (places, places[::-2])
+        )
+        expected = rows[places[::-2]]
         error = ROWS_TOLERANCE * np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
         if alone.shape != expected.shape or not np.allclose(
             alone, expected, rtol=0, atol=error, equal_nan=True
@@ -86,6 +86,7 @@ class AdditiveTarget(Target):
                 "row depends on other records, on how many there are, or on their order. Release "
                 "the function of all records instead, such as lambda X: phi(X).mean(axis=0)."
             )
+        return lambda *dataset: self._rows(*dataset) / n_samples
 
     def _rows(self, *dataset: Container) -> NDArray[np.float64]:
         value = self._phi.call(*dataset, seed=0)

@@ -158,11 +158,6 @@ class FittedFunctionTarget(Target):
         return self._evaluate(fitted, in_container_of(dataset.X, self._points))
 
     def closed_form(self, *records: Container) -> Callable[..., NDArray[np.float64]] | None:
-        if public_name(type(self.estimator)) != "sklearn.neighbors.KernelDensity":
-            return None
-        return kernel_rows(self.estimator, self._points, Dataset(*records))
-
-    def check_oracle(self, *records: Container) -> None:
         X = records[0]
         low, high = self.transformer.feature_range_.T
         points = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
@@ -174,6 +169,9 @@ class FittedFunctionTarget(Target):
                 f"{outside:.0%} of the oracle's records miss. Declare a wider box, in the units of "
                 "the records."
             )
+        if public_name(type(self.estimator)) != "sklearn.neighbors.KernelDensity":
+            return None
+        return kernel_rows(self.estimator, self._points, Dataset(*records))
 
     def restore(self, values: NDArray[np.float64]) -> ReleasedFunction:
         coefficients = coefficients_of(self.transformer, values, self._noise)

@@ -331,9 +331,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             schema = Schema.of(_tried(oracle, n_samples, seed), target.allow_nan)
         rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
-        target.check_oracle(*records.parts)
-        rows = target.closed_form(*records.parts) if has_independent_records(oracle) else None
-        return PairSource(target, oracle, n_samples, seed, schema), records, rows
+        rows = target.closed_form(*records.parts)
+        source = PairSource(target, oracle, n_samples, seed, schema)
+        return source, records, rows if has_independent_records(oracle) else None
 
     def _run(
         self,

@@ -250,18 +250,6 @@ def test_few_pilots_of_one_or_many_values(order, m, d, shift, deviation):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_never_differs_stays_as_it_is(order):
-    """But for what drawing S and A towards their diagonal, along the axes of the metric, gives."""
-    values, differences = pilots(d=5)
-    values[:, 3], differences[:, 3] = 7.0, 0.0
-    for deviation in (1e-6, 1.0, 1e3):
-        code = learn(values, differences, metric_of(5), order, deviation)
-        s = deviation_of(code, differences, Noise(order, deviation))
-        assert code.decode(code.forward(values[0]), s**2)[3] == pytest.approx(7, abs=0.01)
-        assert code.standard_errors(s**2)[3] < 0.1
-
-
-@pytest.mark.parametrize("order", ORDERS)
 def test_a_jump_that_no_pilot_pair_shows_costs_as_much_as_other_changes(order):
     """Of a number that the output does not feel; its prior allows for a shift, as of others."""
     rng = np.random.default_rng(0)
@@ -366,16 +354,18 @@ def test_pilots_that_do_not_fit_or_are_not_finite_are_refused(values, difference
         learn(values, differences)
 
 
+@pytest.mark.parametrize(("d", "few"), [(6, 4), (2500, 1000)])
 @pytest.mark.parametrize("shift", [0.1, 1.0])
-def test_where_a_function_is_all_but_zero_errors_allow_for_one_record_that_is_there(shift):
-    values, differences = np.random.default_rng(0).normal(size=(2, 60, 6))
+def test_where_a_function_is_all_but_zero_errors_allow_for_one_record_that_is_there(shift, d, few):
+    values, differences = np.random.default_rng(0).normal(size=(2, 60, d))
     for pilots in (values, differences):
-        pilots[:, 4:] *= 1e-15
-    differences[2:, 4:] *= 1e-3  # the changes by a few records are the largest
-    code = learn(values, differences, KnownMetric(np.ones(6)), shift=shift)
-    size = np.abs(differences[:, :4]).mean(axis=0).max()
-    np.testing.assert_allclose(code.deviations[4:], 0.03 * size * shift * 100 / np.sqrt(2))
-    assert learn(values, differences, shift=shift).deviations[4:].max() < 1e-12
+        pilots[:, few:] *= 1e-15
+    differences[2:, few:] *= 1e-3  # the changes by a few records are the largest
+    code = learn(values, differences, KnownMetric(np.ones(d)), shift=shift)
+    size = np.abs(differences[:, :few]).mean(axis=0).max()
+    np.testing.assert_allclose(code.deviations[few:], 0.03 * size * shift * 100 / np.sqrt(2))
+    assert code.deviations[:few].min() > 0.5
+    assert learn(values, differences, shift=shift).deviations[few:].max() < 1e-12
 
 
 @pytest.mark.parametrize("d", [6, 2100])

@@ -240,7 +240,7 @@ def density_target(kde, n_variables=1, degree=5):
 )
 def test_kernel_sums(kernel, metric, seed, n_samples, n_variables, bandwidth, tied):
     kde = KernelDensity(kernel=kernel, metric=metric, bandwidth=bandwidth, leaf_size=5)
-    X = np.random.default_rng(seed).normal(size=(n_samples + 1, n_variables))
+    X = np.random.default_rng(seed).uniform(-1, 1.9, size=(n_samples + 1, n_variables))
     X = np.round(X, 1) + 0.03 if tied else X
     target = density_target(kde, n_variables, degree=2)
     assert_rows_are_those_of_calls(target, X)
