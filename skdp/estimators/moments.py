@@ -18,17 +18,7 @@ from skdp.core.types import Container, Matrix
 
 
 def class_codes(n_classes: int) -> Matrix:
-    """Return a code for each class: the corners of a simplex around 0, in n_classes - 1 dimensions.
-
-    The product of two codes is [same class] - 1 / n_classes.
-
-    Examples
-    --------
-    >>> from skdp.estimators.moments import class_codes
-    >>> class_codes(2)
-    array([[-0.70710678],
-           [ 0.70710678]])
-    """
+    """Return the corners of a simplex around 0, a row per class; products are [same] - 1 / k."""
     codes = np.zeros((n_classes, n_classes - 1))
     for k in range(1, n_classes):  # Helmert's contrasts: orthonormal columns, each of sum 0
         codes[:k, k - 1] = -1 / np.sqrt(k * (k + 1))
@@ -36,9 +26,9 @@ def class_codes(n_classes: int) -> Matrix:
     return codes
 
 
-def mean_product(codes: Matrix, features: Container) -> Matrix:
+def mean_product(codes: Container, features: Container) -> Matrix:
     """Return the mean over the records of code times features, shape (n_codes, n_features)."""
-    return np.asarray(safe_sparse_dot(codes.T, features, dense_output=True)) / len(codes)
+    return np.asarray(safe_sparse_dot(codes.T, features, dense_output=True)) / codes.shape[0]
 
 
 def with_constant(features: Container, constant: float) -> Container:
@@ -83,19 +73,38 @@ class MomentModel(BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, **options)
         self._see(y)
         self.moment_ = mean_product(self._codes(y), with_constant(X, self.constant))
-        self.second_moment_ = (
-            mean_second_moment(X)
-            if self.second_moment is None
-            else as_second_moment(self.second_moment, X.shape[1], type(self).__name__)
-        )
+        if self.second_moment is None:
+            rows = with_constant(X, 1.0)
+            self.second_moment_ = mean_product(rows, rows)
+        else:
+            self.second_moment_ = self._given_second_moment(X.shape[1])
         self.derive()
         return self
+
+    def predict(self, X: Container) -> NDArray:
+        """Predict the class whose code is nearest, or the response.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels or responses.
+        """
+        return self._answers(self._scores(X))
 
     def _see(self, y: NDArray) -> None:
         """Learn the class labels, if any."""
 
     def _codes(self, y: NDArray) -> Matrix:
         """Return a row for each response, by which its record is multiplied."""
+        raise NotImplementedError
+
+    def _answers(self, scores: NDArray) -> NDArray:
+        """Turn scores into predictions."""
         raise NotImplementedError
 
     def _solve(self) -> Matrix:
@@ -121,6 +130,21 @@ class MomentModel(BaseEstimator):
             value: Any = getattr(self, name)
             fits = is_real(value) and 0 <= value <= most
             check_rules(type(self).__name__, **{name: (value, fits, f"be a number in [0, {most}]")})
+
+    def _given_second_moment(self, n_features: int) -> Matrix:
+        """Check a given second moment, and append the constant where it is that of x alone."""
+        matrix = floats(self.second_moment)
+        matrix = np.empty(0) if matrix is None else matrix
+        if matrix.shape == (n_features, n_features):
+            matrix = linalg.block_diag(matrix, 1.0)
+        fits = matrix.shape == (n_features + 1,) * 2 and np.isfinite(matrix).all()
+        rule = (
+            f"be a symmetric matrix of finite numbers for {n_features} features or for them and "
+            "the constant 1"
+        )
+        is_moment = fits and np.allclose(matrix, matrix.T)
+        check_rules(type(self).__name__, second_moment=(self.second_moment, is_moment, rule))
+        return matrix
 
     def _scores(self, X: Container) -> Matrix:
         check_is_fitted(self)
@@ -252,11 +276,10 @@ class MomentClassifier(ClassifierMixin, MomentModel):
                 f"{self.n_features_in_}. Got {rows.shape[1]}."
             )
         parameters = self.get_params() | {"classes": self.classes_, "refit_on": None}
-        fitted = MomentClassifier(**parameters).fit(rows, self._labels(self._linear(rows)))
+        fitted = MomentClassifier(**parameters).fit(rows, self._answers(self._linear(rows)))
         self.coef_, self.intercept_ = fitted.coef_, fitted.intercept_
 
-    def _labels(self, scores: Matrix) -> NDArray:
-        """Return the class whose code is nearest."""
+    def _answers(self, scores: NDArray) -> NDArray:
         best = scores[:, 0] > 0 if len(self.classes_) == 2 else scores.argmax(axis=1)
         return self.classes_[np.asarray(best, dtype=np.intp)]
 
@@ -276,21 +299,6 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         """
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Container) -> NDArray:
-        """Predict the class whose code is nearest.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        return self._labels(self._scores(X))
 
 
 class MomentRegressor(RegressorMixin, MomentModel):
@@ -360,25 +368,13 @@ class MomentRegressor(RegressorMixin, MomentModel):
         scaled = (np.asarray(y, dtype=np.float64) - middle) / half
         return (scaled if self.y_range is None else np.clip(scaled, -1, 1))[:, None]
 
+    def _answers(self, scores: NDArray) -> NDArray:
+        return scores
+
     def derive(self) -> None:
         middle, half = self._scale()
         scores = half * self._solve()[0]
         self.coef_, self.intercept_ = scores[:-1], float(scores[-1] + middle)
-
-    def predict(self, X: Container) -> NDArray[np.float64]:
-        """Predict the response.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Responses.
-        """
-        return self._scores(X)
 
     def _scale(self) -> tuple[float, float]:
         """Return middle and half the width of the range of the response."""
@@ -396,25 +392,3 @@ class MomentRegressor(RegressorMixin, MomentModel):
         fits = 0 < (high - low) / 2 < np.inf  # a comparison with NaN is false
         rule = "be a pair of finite numbers, the lower one first"
         check_rules("MomentRegressor", y_range=(self.y_range, fits, rule))
-
-
-def mean_second_moment(X: Container) -> Matrix:
-    """Return the mean of (x, 1)(x, 1)^T."""
-    rows = with_constant(X, 1.0)
-    return np.asarray(safe_sparse_dot(rows.T, rows, dense_output=True)) / rows.shape[0]
-
-
-def as_second_moment(given: ArrayLike, n_features: int, owner: str) -> Matrix:
-    """Check a given second moment, and append the constant where it is that of x alone."""
-    matrix = floats(given)
-    matrix = np.empty(0) if matrix is None else matrix
-    if matrix.shape == (n_features, n_features):
-        matrix = linalg.block_diag(matrix, 1.0)
-    fits = matrix.shape == (n_features + 1,) * 2 and np.isfinite(matrix).all()
-    rule = (
-        f"be a symmetric matrix of finite numbers for {n_features} features or for them and the "
-        "constant 1"
-    )
-    is_moment = fits and np.allclose(matrix, matrix.T)
-    check_rules(owner, second_moment=(given, is_moment, rule))
-    return matrix

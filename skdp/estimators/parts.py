@@ -72,26 +72,34 @@ class ReleasedPart:
     def finish(self, released: Estimator) -> None:
         """Drop what describes the public records, repair what was released, and derive the rest."""
         self.drop_records(released)
-        if self.entry.finish is None:
+        if self.entry.finish is None and not self.entry.repairs:
             return
         named = {name: getattr(released, name) for name in self.names}
         if self.entry.read is not None:
             for name, value in self.entry.read(self.public_fit, self.public_fit).items():
                 setattr(released, name, named.get(name, value))
-        self.entry.finish(released, self.public_fit)
+        self._repair(released)
+        if self.entry.finish is not None:
+            self.entry.finish(released, self.public_fit)
         for name in named.keys() - set(self._registered):
             setattr(released, name, named[name])  # the user named what could be derived
 
+    def _repair(self, released: Estimator) -> None:
+        """Bring the attributes of the entry back into their ranges."""
+        for name in self.entry.repairs.keys() & set(self._registered):
+            rule, values = self.entry.repairs[name], getattr(released, name)
+            public = getattr(self.public_fit, name)
+            is_list = isinstance(values, list)
+            repaired = list(map(rule, values, public)) if is_list else rule(values, public)
+            setattr(released, name, repaired)
+
     def raise_divisors(self, values: Values, public: Values, errors: Values) -> Values:
         """Raise divisors that noise hides; values go by names with the path."""
-        if self.entry.divisors is None:
-            return {}
-        own = {name: "__".join((*self.path, name)) for name in self.names}
-        values, public, errors = (
-            {name: every[full] for name, full in own.items()} for every in (values, public, errors)
-        )
-        raised = self.entry.divisors(values, public, errors, self.public_fit)
-        return {own[name]: value for name, value in raised.items()}
+        raised = {}
+        for name in self.entry.divisors.keys() & set(self.names):
+            full, rule = "__".join((*self.path, name)), self.entry.divisors[name]
+            raised[full] = rule(values[full], public[full], errors[full], self.public_fit)
+        return raised
 
     @property
     def key_parts(self) -> tuple:

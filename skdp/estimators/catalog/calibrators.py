@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.entry import Entry
@@ -26,15 +27,8 @@ def _finish_isotonic(released: Estimator, public_fit: Estimator) -> None:
     released.fit(points, released.y_thresholds_)
 
 
-def _finish_temperature(released: Estimator, public_fit: Estimator) -> None:
-    """Replace an inverse temperature that is not positive by that of the public fit."""
-    released.beta_ = positive(released.beta_, public_fit.beta_)[()]
-
-
-def _finish_isotonic_probabilities(released: Estimator, public_fit: Estimator) -> None:
-    """Clip the values to [0, 1] and make them monotone."""
-    released.y_thresholds_ = np.clip(released.y_thresholds_, 0, 1)
-    _finish_isotonic(released, public_fit)
+def _in_unit_interval(values: NDArray, fallback: NDArray) -> NDArray:
+    return np.clip(values, 0, 1)
 
 
 _isotonic = Entry(
@@ -45,12 +39,13 @@ ENTRIES: dict[str, Entry] = {"sklearn.isotonic.IsotonicRegression": _isotonic}
 # The classes of the other two are private, so their fitted attributes identify them.
 _by_attributes = {
     frozenset({"a_", "b_"}): Entry(("a_", "b_")),  # slope and offset of a sigmoid
-    frozenset({"beta_"}): Entry(("beta_",), _finish_temperature),
+    # the inverse of a temperature
+    frozenset({"beta_"}): Entry(("beta_",), repairs={"beta_": positive}),
 }
 
 
 def calibrator_entry(fitted: Estimator) -> Entry | None:
     """Return the entry of a calibrator, None for one of an unknown kind."""
     if "y_thresholds_" in vars(fitted):
-        return replace(_isotonic, finish=_finish_isotonic_probabilities)
+        return replace(_isotonic, repairs={"y_thresholds_": _in_unit_interval})
     return _by_attributes.get(frozenset(vars(fitted)))

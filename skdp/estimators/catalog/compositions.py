@@ -77,9 +77,7 @@ def _columns_of_members(fitted: Estimator) -> list:
     return [np.atleast_1d(columns) for _, _, columns in fitted.transformers_]
 
 
-_chain = Entry(
-    members=_listed, structure=lambda fitted: fitted.order_, seeded_structure=True, folds=False
-)
+_chain = Entry(members=_listed, structure=lambda fitted: fitted.order_, seeded_structure=True)
 
 ENTRIES: dict[str, Entry] = {
     PIPELINE: Entry(

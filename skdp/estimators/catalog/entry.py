@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators.statistics import Statistic
@@ -19,8 +20,6 @@ class Traits:
 
     # whether it is a tree or a forest, of which a LeafTarget releases the leaves
     tree: bool = False
-    # whether ``cv=None`` means folds
-    folds: bool = True
     # whether it leaves missing values missing
     passes_gaps: bool = False
     # whether it may learn from y; None where the tags of scikit-learn tell
@@ -64,8 +63,10 @@ class Entry(Traits):
     align: Callable[[Values, Estimator], Values] | None = None
     # ``read(fitted, public_fit)`` returns shorter forms of attributes, which `finish` expands
     read: Callable[[Estimator, Estimator], Values] | None = None
-    # ``divisors(values, public, errors, public_fit)`` raises divisors that noise hides
-    divisors: Callable[[Values, Values, Values, Estimator], Values] | None = None
+    # ``rule(values, public_values)`` brings a released attribute back into its range
+    repairs: Mapping[str, Callable[..., NDArray]] = field(default_factory=dict)
+    # ``rule(values, public_values, errors, public_fit)`` raises a divisor that noise hides
+    divisors: Mapping[str, Callable[..., NDArray]] = field(default_factory=dict)
     # fitted attributes that are public metadata: they must equal those of the public fit
     public: tuple[str, ...] = ()
     # attributes of the public fit, separated by spaces, that would mislead: nothing replaces them

@@ -16,8 +16,8 @@ from skdp.core.classes import ClassTable
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog import linear
 from skdp.estimators.catalog.entry import Entry, by_class
-from skdp.estimators.catalog.known_moments import ScalerMoments
-from skdp.estimators.catalog.repairs import Divisors, nonnegative, positive
+from skdp.estimators.catalog.known_sums import ScalerMoments
+from skdp.estimators.catalog.repairs import nonnegative, positive, raised_divisors, sorted_columns
 
 LINEAR = ClassTable(by_class(linear.ENTRIES))
 FREQUENT = (
@@ -36,10 +36,9 @@ def _read_variances(fitted: Estimator, public_fit: Estimator) -> Values:
 
 
 def _finish_variances(released: Estimator, public_fit: Estimator) -> None:
-    """Replace negative variances by those of the public fit; recompute the scale."""
+    """Recompute the scale from the variances."""
     if getattr(released, "var_", None) is not None:
-        released.var_ = variances = nonnegative(released.var_, public_fit.var_)
-        released.scale_ = np.where(variances == 0, 1.0, np.sqrt(variances))
+        released.scale_ = np.where(released.var_ == 0, 1.0, np.sqrt(released.var_))
 
 
 def _finish_min_max_scaler(released: Estimator, public_fit: Estimator) -> None:
@@ -51,20 +50,8 @@ def _finish_min_max_scaler(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _finish_max_abs_scaler(released: Estimator, public_fit: Estimator) -> None:
-    """Replace a negative maximum by that of the public fit; recompute the scale."""
-    released.max_abs_ = nonnegative(released.max_abs_, public_fit.max_abs_)
+    """Recompute the scale from the maximum."""
     released.scale_ = _refitted(released, released.max_abs_[None]).scale_
-
-
-def _finish_robust_scaler(released: Estimator, public_fit: Estimator) -> None:
-    """Replace a scale that is not positive by that of the public fit."""
-    if released.with_scaling:
-        released.scale_ = positive(released.scale_, public_fit.scale_)
-
-
-def _finish_quantiles(released: Estimator, public_fit: Estimator) -> None:
-    """Sort the quantiles of each column."""
-    released.quantiles_ = np.sort(released.quantiles_, axis=0)
 
 
 def _read_bin_edges(fitted: Estimator, public_fit: Estimator) -> Values:
@@ -236,7 +223,8 @@ ENTRIES: dict[str, Entry] = {
         attributes=("mean_ if with_mean", "var_ if with_std"),
         finish=_finish_variances,
         read=_read_variances,
-        divisors=Divisors(("var_", "scale_")),
+        repairs={"var_": nonnegative},
+        divisors={"var_": raised_divisors, "scale_": raised_divisors},
         numbers="2 d",
         known=ScalerMoments,
     ),
@@ -247,14 +235,15 @@ ENTRIES: dict[str, Entry] = {
         _scaler,
         attributes=("max_abs_",),
         finish=_finish_max_abs_scaler,
-        divisors=Divisors(("max_abs_",)),
+        repairs={"max_abs_": nonnegative},
+        divisors={"max_abs_": raised_divisors},
         numbers="d",
     ),
     "sklearn.preprocessing.RobustScaler": replace(
         _scaler,
         attributes=("center_ if with_centering", "scale_ if with_scaling"),
-        finish=_finish_robust_scaler,
-        divisors=Divisors(("scale_",)),
+        repairs={"scale_": positive},
+        divisors={"scale_": raised_divisors},
         numbers="2 d",
     ),
     "sklearn.preprocessing.PowerTransformer": replace(
@@ -262,12 +251,16 @@ ENTRIES: dict[str, Entry] = {
         attributes=("lambdas_", "mean_ if standardize", "var_ if standardize"),
         finish=_finish_variances,
         read=_read_variances,
-        divisors=Divisors(("var_",)),
+        repairs={"var_": nonnegative},
+        divisors={"var_": raised_divisors},
         numbers="3 d",
         substitute="StandardizedPowerTransformer if standardize",
     ),
     "sklearn.preprocessing.QuantileTransformer": replace(
-        _scaler, attributes=("quantiles_",), finish=_finish_quantiles, numbers="n_quantiles d"
+        _scaler,
+        attributes=("quantiles_",),
+        repairs={"quantiles_": sorted_columns},
+        numbers="n_quantiles d",
     ),
     "sklearn.preprocessing.KBinsDiscretizer": Entry(
         ("bin_edges_",),
