@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of, is_stateless, traits_of
-from skdp.estimators.catalog.compositions import is_classifier_chain, is_frozen, is_pipeline
+from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
 from skdp.estimators.catalog.entry import Members
 from skdp.estimators.moments import MomentClassifier
 from skdp.estimators.packing import same
@@ -37,8 +37,8 @@ class Member(NamedTuple):
     estimator: Estimator
     transforms: bool = False
 
-    def parameter(self, name: str) -> str:
-        """Return the name that a parameter of the member has in ``set_params`` of the whole."""
+    def named(self, name: str) -> str:
+        """Return the name that a parameter or an attribute of the member has in the whole."""
         return "__".join((*self.path, name))
 
 
@@ -160,9 +160,8 @@ def drop_out_of_bag(released: Estimator) -> None:
 def classes_of_outputs(fitted: Estimator, n_outputs: int = 1) -> list[NDArray]:
     """Return the class labels of a classifier, in the order of the outputs."""
     fitted = last_step(fitted)
-    if is_classifier_chain(fitted):
-        by_output = dict(zip(fitted.order_, fitted.classes_, strict=True))
-        return [by_output[output] for output in range(len(by_output))]
+    if hasattr(fitted, "order_"):  # of a chain
+        return [fitted.classes_[place] for place in np.argsort(fitted.order_)]
     if isinstance(fitted.classes_, list):
         return fitted.classes_
     return [fitted.classes_] if n_outputs == 1 else [np.array([0, 1])] * n_outputs
@@ -170,9 +169,7 @@ def classes_of_outputs(fitted: Estimator, n_outputs: int = 1) -> list[NDArray]:
 
 def check_structure(fitted: Estimator, public_fit: Estimator) -> None:
     """Refuse a fit whose members are not those of the public fit, without naming a value."""
-    if type(fitted) is type(public_fit) and not is_composition(public_fit):
-        _check_classes(fitted, public_fit)
-        return
+    _check_classes(fitted, public_fit)
     members = [*fitted_members(fitted)], [*fitted_members(public_fit)]
     if len(members[0]) != len(members[1]):
         raise ValueError("the members of a composition changed")

@@ -12,10 +12,8 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from skdp.core.checks import shown
-from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.metric import OutputMetric
-from skdp.core.plain import find_non_finite
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import lookup, released_entry
@@ -35,7 +33,7 @@ from skdp.estimators.members import (
 )
 from skdp.estimators.metric import MAX_EVALUATED, linear_metric, output_metric
 from skdp.estimators.packing import flat, is_float, take
-from skdp.estimators.parts import ReleasedPart, anchor_of
+from skdp.estimators.parts import ReleasedPart
 
 
 class ParameterTarget(Target):
@@ -59,32 +57,16 @@ class ParameterTarget(Target):
         self.allow_nan = takes(estimator, "allow_nan")
         self._shuffled = order_matters(estimator)
         self._seeds = seed_names(self.estimator)
-        parameters = self.estimator.get_params(deep=True).values()
-        self._is_composite = any(hasattr(value, "fit") for value in parameters)
-        self._is_plain = public_name(type(self.estimator)) != "" and all(
-            isinstance(value, str | int | float | None) for value in parameters
-        )
         self.key_parts = (self.names, self.estimator, self._parts, labels_in(public_fit))
-        configured = describe(estimator)
-        self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"
+        self.description = f"{', '.join(self.names)} of {describe(estimator)}"
 
     def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and return the released attributes as a vector."""
-        # a clone, or what is the same where there are no parameters to copy, in a tenth of the time
-        fitted = copy.copy(self.estimator) if self._is_plain else clone(self.estimator)
-        if self._seeds:
-            fitted.set_params(**dict.fromkeys(self._seeds, seed))
+        fitted = clone(self.estimator).set_params(**dict.fromkeys(self._seeds, seed))
         dataset = Dataset(*parts)
         if self._shuffled:
             dataset = reorder(dataset, seed)
-        # Parts of a composite estimator may make infinite numbers of finite ones.
-        finite = not self._is_composite and all(
-            find_non_finite(part) is None for part in dataset.parts
-        )
-        with config_context(
-            assume_finite=finite or None,  # None leaves it as it is
-            skip_parameter_validation=True,  # the public fit has validated the parameters
-        ):
+        with config_context(skip_parameter_validation=True):  # the public fit has done it
             return self.flatten(fit_on(fitted, dataset))
 
     def check_oracle(self, *records: Container) -> None:
@@ -163,9 +145,9 @@ class ParameterTarget(Target):
 def _released_names(public_fit: Estimator, release: str | Sequence[str]) -> tuple[str, ...]:
     if is_auto(release):
         names = tuple(
-            "__".join((*path, attribute))
-            for path, part, _ in fitted_parts(public_fit)
-            for attribute in _attributes_of(path, part)
+            part.named(attribute)
+            for part in fitted_parts(public_fit)
+            for attribute in _attributes_of(part.path, part.estimator)
         )
     else:
         names = tuple(release)
@@ -215,9 +197,9 @@ def _check_released(public_fit: Estimator, name: str) -> None:
         owner = value = None
     if not is_float(value):
         choices = [
-            "__".join((*path, attribute))
-            for path, part, _ in fitted_parts(public_fit)
-            for attribute, value in vars(part).items()
+            part.named(attribute)
+            for part in fitted_parts(public_fit)
+            for attribute, value in vars(part.estimator).items()
             if attribute.endswith("_") and is_float(value)
         ]
         raise ValueError(

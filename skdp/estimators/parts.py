@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -127,14 +125,6 @@ class ReleasedPart:
         short = self.entry.read(fitted, self.public_fit) if self.entry.read is not None else {}
         names = dict.fromkeys((*self._registered, *self.names))
         return {name: short[name] if name in short else getattr(fitted, name) for name in names}
-
-
-def anchor_of(parts: Sequence[ReleasedPart]) -> str:
-    """Name the public fit that the values of a target are aligned to; empty if they are not."""
-    anchor = b"".join(part.anchor() for part in parts)
-    if not anchor:
-        return ""
-    return f", aligned to public fit {hashlib.sha256(anchor).hexdigest()[:12]}"
 
 
 class CanonicalStep(BaseEstimator):

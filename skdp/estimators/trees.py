@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -189,8 +188,7 @@ class LeafValues(Target):
         )
         # the public fit fixes the way that gaps take
         self.allow_nan = takes(estimator, "allow_nan")
-        configured = describe(estimator)
-        self.description = f"leaf values of {configured}, structure {_digest(public_fit)}"
+        self.description = f"leaf values of {describe(estimator)}"
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Send the records down the public trees, and sum over each leaf; no seed has a use."""
@@ -324,15 +322,6 @@ def _trees(estimator: Estimator) -> list:
     last = last_step(estimator)
     members = [last] if hasattr(last, "tree_") else last.estimators_
     return [tree.tree_ for tree in members]
-
-
-def _digest(public_fit: Estimator) -> str:
-    """Return a hash that is equal for trees that send every record to the same leaves."""
-    parts = hashlib.sha256()
-    for tree in _trees(public_fit):
-        for array in _structure(tree):
-            parts.update(np.ascontiguousarray(array).tobytes())
-    return parts.hexdigest()[:16]
 
 
 def _structure(tree: Estimator) -> tuple[NDArray, ...]:

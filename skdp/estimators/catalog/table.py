@@ -30,8 +30,7 @@ def supported_estimators() -> list[SupportedEstimator]:
     """List the estimators that ``release="auto"`` knows.
 
     Registered classes of your own are among them. Beside these, it knows what is made of them,
-    such as pipelines, and everything that learns nothing in fit. Listing the classes imports them,
-    the experimental IterativeImputer too.
+    such as pipelines, and everything that learns nothing in fit. Listing the classes imports them.
 
     Returns
     -------
