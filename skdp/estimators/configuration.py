@@ -1,8 +1,4 @@
-"""Set up an estimator so that its fits can be compared.
-
-Public fit, pairs and private fit are fits of the same estimator: silent, without a cache, of
-classes whose fitted state is in public attributes, and with random numbers that can be repeated.
-"""
+"""Set up an estimator so that its fits can be compared: silent, without caches, repeatable."""
 
 from __future__ import annotations
 

@@ -86,10 +86,7 @@ def _fit_then(name: str, tells: str, *needs: str) -> Callable[..., Any]:
 
 
 class DelegatedMethods:
-    """Methods that exist exactly when the wrapped estimator has them.
-
-    They see the released estimator only, so they are post-processing and cost no privacy.
-    """
+    """Methods that the wrapped estimator has, as post-processing by the released one."""
 
     estimator: Estimator
     random_state: int | None

@@ -20,11 +20,7 @@ TRANSLATION_INVARIANT = frozenset(
 def kernel_rows(
     estimator: Estimator, points: NDArray[np.float64], records: Dataset
 ) -> Callable[..., NDArray[np.float64]] | None:
-    """Return ``rows(X)``, the density that each record adds, or None where there is no closed form.
-
-    The estimator is fitted to one record at the origin, and evaluated at the differences of points
-    and records. An open bandwidth depends on the shape of the `records` only.
-    """
+    """Return ``rows(X)``, the density that each record adds; None where there is none."""
     exact = estimator.atol == 0 and estimator.rtol == 0  # a tolerance lets the tree stop early
     plain = estimator.metric in TRANSLATION_INVARIANT and estimator.metric_params is None
     if not exact or not plain or records.sample_weight is not None:

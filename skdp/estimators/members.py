@@ -1,9 +1,4 @@
-"""The members of compositions, and the structure that all their fits share with the public fit.
-
-A pipeline or a stack is released member by member. Before a fit the members are parameters, after
-it they are attributes. The structure consists of the members, the columns that each sees, the order
-of a chain, class labels, categories, and the signs and order of components.
-"""
+"""The members of compositions, and the structure that all their fits share with the public fit."""
 
 from __future__ import annotations
 
@@ -27,11 +22,7 @@ OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_
 
 
 class Member(NamedTuple):
-    """An estimator inside another one, or the whole, whose path is empty.
-
-    Before a fit the path names parameters, such as "estimator"; after it, members of the fitted
-    composition, such as "estimators_[0]". A member that `transforms` has a step behind it.
-    """
+    """The whole, whose path is empty, or a member at a path, such as "estimators_[0]"."""
 
     path: tuple[str, ...]
     estimator: Estimator
@@ -197,10 +188,7 @@ def labels_in(public_fit: Estimator) -> tuple:
 
 
 def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estimator:
-    """Set open `categories` and `classes` to those of the public fit, in place.
-
-    A class that is missing in private records is then no error.
-    """
+    """Set open `categories` and `classes` to those of the public fit, in place."""
     settings: dict[str, list] = {}
     for path, part, _ in fitted_members(public_fit):
         if isinstance(getattr(part, "categories", None), str):
@@ -221,10 +209,7 @@ def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estima
 def with_canonical_steps(
     estimator: Estimator, public_fit: Estimator, parts: list[ReleasedPart]
 ) -> tuple[Estimator, list[ReleasedPart]]:
-    """Exchange, in place, aligned steps that have steps behind them for CanonicalSteps.
-
-    The parts of one step, as in members of a bag, are aligned to the public fit of the first.
-    """
+    """Exchange, in place, aligned steps that have steps behind them for CanonicalSteps."""
     steps = {
         member.path: member.estimator
         for member in configured_members(estimator)

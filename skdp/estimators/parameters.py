@@ -37,12 +37,7 @@ from skdp.estimators.parts import ReleasedPart
 
 
 class ParameterTarget(Target):
-    """The fitted parameters of an estimator, flattened.
-
-    The target fits a clone and joins the released attributes into a vector; :meth:`restore` writes
-    them on a copy of the public fit. The catalog names the attributes of "auto"; a name such as
-    ``"estimators_[0]__coef_"`` reaches into a composition.
-    """
+    """The fitted parameters of an estimator as a vector; `restore` writes them on a public copy."""
 
     fits_estimator = True
 

@@ -19,11 +19,7 @@ from skdp.estimators.packing import flat, is_float, same, shapes_of
 
 @dataclass(frozen=True)
 class ReleasedPart:
-    """An estimator with fitted state of its own, inside the one that is released.
-
-    The `path` names the steps that lead to it, and `names` the attributes that it releases. Its
-    `entry` is kept, since a worker process does not share the catalog.
-    """
+    """A member that is released, at a path, with its entry, which a worker's catalog may lack."""
 
     path: tuple[str, ...]
     names: tuple[str, ...]
@@ -128,11 +124,7 @@ class ReleasedPart:
 
 
 class CanonicalStep(BaseEstimator):
-    """A step that takes the signs and the order of the public fit as soon as it is fitted.
-
-    The next steps must be fitted to the components that are released, and to the output of
-    `transform`, which may differ from `fit_transform` as in DictionaryLearning.
-    """
+    """A step that takes the signs and the order of the public fit as soon as it is fitted."""
 
     def __init__(self, estimator: Estimator, parts: dict[int | None, ReleasedPart]):
         self.estimator = estimator

@@ -22,12 +22,7 @@ SPARSE_ENTRIES = 20
 
 
 def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Dataset:
-    """Make records of the declared shape, from public metadata alone.
-
-    Number of records, columns, dtypes, container and number of outputs are those of the dataset, of
-    which no entry is read. `classes` is one array for all outputs or one for each; None where the
-    response is real.
-    """
+    """Make records of the declared shape and dtypes, from public metadata; no entry is read."""
     X = dataset.X
     check_numeric(X)
     rng = np.random.default_rng(0)

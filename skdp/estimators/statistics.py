@@ -1,8 +1,4 @@
-"""Means over bounded records, with bounds on how far one record can move them.
-
-A statistic is the mean over the records of code times features, a matrix. The code follows from the
-response, the features from the clipped record, so both are bounded. All else is post-processing.
-"""
+"""Means over bounded records, with bounds on how far one record can move them."""
 
 from __future__ import annotations
 
@@ -58,11 +54,7 @@ class Front:
 
 
 class Statistic(ABC):
-    """A mean over the records, which is released where the sensitivity is known on paper.
-
-    A subclass sets the `shape` of the mean; `l1` and `l2`, the most that one record can move the
-    sum over the records; and `largest`, the largest norm of what a record adds to the sum.
-    """
+    """A mean over clipped records: `l1`, `l2` bound a change of the sum, `largest` each term."""
 
     shape: tuple[int, int]
     l1: float

@@ -1,8 +1,4 @@
-"""Estimators that keep in public attributes what scikit-learn keeps in private ones.
-
-Only public attributes can be released and set again. Each class here computes the same as the class
-that it derives from, and replaces it wherever it is released.
-"""
+"""Estimators that keep in public attributes what scikit-learn keeps in private ones."""
 
 from __future__ import annotations
 
@@ -59,10 +55,7 @@ class StandardizedPowerTransformer(PowerTransformer):
 
 
 class DiscriminantProjection(LinearDiscriminantAnalysis):
-    """A LinearDiscriminantAnalysis that transforms by an affine map.
-
-    The rows of `components_` are the directions of the projection, `offset_` the image of 0.
-    """
+    """A LinearDiscriminantAnalysis that transforms by the map `components_` @ x + `offset_`."""
 
     def fit(self, X: Container, y: Container) -> Self:
         """Fit as LinearDiscriminantAnalysis does, then read its map."""

@@ -165,11 +165,7 @@ class LeafTarget(BaseEstimator):
 
 
 class LeafValues(Target):
-    """The target of :class:`skdp.LeafTarget`: sums over the records in each leaf.
-
-    `estimator` is as configured, a tree or forest or a pipeline that ends in one; `public_fit` the
-    same, fitted on public records. `ranges` of the responses are None for a classifier.
-    """
+    """The target of a LeafTarget: sums over the records in each leaf of public trees."""
 
     fits_estimator = True
 

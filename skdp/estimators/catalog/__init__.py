@@ -1,9 +1,4 @@
-"""The catalog: one entry for each class of estimators, in the module of its kind.
-
-An entry names the fitted attributes that determine the output, or says why there are none. They are
-the smallest such set, since every further number costs noise. All other attributes of the released
-estimator are those of its public fit, or are recomputed from the released ones.
-"""
+"""The catalog: how each class is released, by the fewest fitted attributes that fix its output."""
 
 from __future__ import annotations
 

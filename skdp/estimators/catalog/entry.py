@@ -49,13 +49,10 @@ class Traits:
 
 @dataclass(frozen=True)
 class Entry(Traits):
-    """How exactly one class is released, by attributes, by members or by leaves, or why it is not.
+    """How exactly one class is released, or why it is not."""
 
-    An item of `attributes`, and the `substitute`, may have a condition on a parameter, as in
-    "mean_ if with_mean" or "location_ if not assume_centered".
-    """
-
-    # the fitted attributes to release; or ``attributes(estimator)`` names them, before a fit too
+    # the fitted attributes to release, as "mean_ if with_mean" or "mean_ if not centered"; or
+    # ``attributes(estimator)`` names them, before a fit too
     attributes: tuple[str, ...] | Callable[[Estimator], tuple[str, ...]] | None = None
     # ``finish(released, public_fit)`` repairs noised attributes and derives others from them
     finish: Callable[[Estimator, Estimator], None] | None = None

@@ -125,10 +125,7 @@ class Categories(OfClasses):
 
 
 class ClassMoment(OfClasses):
-    """The moment of a MomentClassifier.
-
-    From four classes on, each class has a row of its own: codes would change more in the L1 norm.
-    """
+    """The moment of a MomentClassifier; from four classes on, each class has a row of its own."""
 
     name = "moment_"
 
@@ -189,11 +186,7 @@ class ResponseMoment(Products):
 
 
 class ScaledMoments(Products):
-    """Base of statistics with x and its square: their scale, and how far they move.
-
-    In a box x is scaled to [-1, 1]; in a ball it stays as it is. The square has a weight with which
-    it adds nothing to the largest change while the code stays.
-    """
+    """Base of statistics with x and its square, whose weight adds nothing to the L2 change."""
 
     def _scale(self, weight_in_box: float) -> None:
         """Set scale, weight, largest sizes, and the largest change while the code stays."""

@@ -1,10 +1,4 @@
-"""Repairs: noised values back into the range where they mean something.
-
-Repairs see released and public values only, so they cost no privacy. They change values out of
-range, and divisors that noise hides: without noise the released estimator is the private fit, up to
-rounding. They do not depend on the units of the columns. Only the repair of eigenvalues mixes
-columns, behind a clip whose columns share a unit.
-"""
+"""Repairs of noised values, from released and public values only; they change nothing in range."""
 
 from __future__ import annotations
 
@@ -40,10 +34,7 @@ def raised_variances(
 
 
 def raised_eigenvalues(matrix: NDArray, public: NDArray, errors: NDArray) -> NDArray:
-    """Raise eigenvalues that may be noise to the variance that the public matrix has there.
-
-    The largest eigenvalue of symmetric noise is about twice the norm of the errors in a row.
-    """
+    """Raise eigenvalues that may be noise to the variance that the public matrix has there."""
     eigenvalues, vectors = np.linalg.eigh(matrix)
     expected = np.sum(vectors * (public @ vectors), axis=0)
     raised = raised_divisors(eigenvalues, expected, np.linalg.norm(errors, axis=0).max())
@@ -89,11 +80,7 @@ def correlations(matrix: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def nearest_covariance(matrix: NDArray, public: NDArray, *, singular: bool = False) -> NDArray:
-    """Repair a matrix that is no covariance, nor, if it may be `singular`, nearly one.
-
-    Variances that are not positive become public ones, and eigenvalues of the correlations that are
-    not positive the smallest positive one of the public correlations; the variances stay.
-    """
+    """Repair a matrix that is no covariance, by public variances and public correlations."""
     if _is_covariance(matrix, singular):
         return matrix
     variances = positive(np.diag(matrix), np.diag(public)).astype(matrix.dtype)
