@@ -114,10 +114,9 @@ class DelegatedMethods:
         raise NotImplementedError
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, but no seed of the noise where none was given to the constructor.
+        """Set parameters, but no seed of the noise where the constructor was given none.
 
-        BaggingClassifier, AdaBoostClassifier and others seed their members and keep the seeds, with
-        which the noise could be undone.
+        Ensembles seed their members and keep the seeds, with which the noise could be undone.
 
         Parameters
         ----------

@@ -163,32 +163,28 @@ class MomentModel(BaseEstimator):
 class MomentClassifier(ClassifierMixin, MomentModel):
     """Classify by least squares on class codes, with one moment learned from the records.
 
-    Each class has a code, a corner of a simplex around 0. The moment is the mean over the records
-    of code times (x, c), with a constant c. Multiplied by the inverse of the second moment of
-    (x, c) it is the least squares prediction of the code, and a record goes to the class whose code
-    is nearest. Few private numbers of a small sensitivity are needed; the rest can be public.
+    Each class has a code, a corner of a simplex around 0. The moment is the mean of code times
+    (x, c), with a constant c. With the inverse of the second moment of (x, c) it predicts the code.
+    Few private numbers of a small sensitivity are needed; the rest can be public.
 
     Parameters
     ----------
     constant : float in [0, 1e100], default=0.5
         The constant c. A larger one costs more noise in all numbers, and leaves less in the
-        intercept; 0 leaves the intercept out. It suits records of length 1.
+        intercept; 0 leaves the intercept out.
     shrinkage : float in [0, 1], default=0.1
-        Share by which the second moment is shrunk toward an isotropic one around 0; 0 is least
-        squares. The more noise, and the more the public records differ, the nearer to 1 it should
-        be.
+        Share by which the second moment is shrunk toward an isotropic one; 0 is least squares. More
+        noise calls for a larger share.
     second_moment : array-like of shape (n_features + 1, n_features + 1), or None, default=None
-        Public mean of (x, 1)(x, 1)^T, such as `second_moment_` of a model fitted on public
-        features; or of x x^T, shape (n_features, n_features), where features have mean 0. None
-        takes that of the records of fit. A private fit releases the moment alone: the second moment
-        is then that of the oracle's records, or isotropic where the sensitivity is known on paper.
+        Public mean of (x, 1)(x, 1)^T; or of x x^T, shape (n_features, n_features), where features
+        have mean 0. None takes that of the records of fit: for a private fit those of the oracle,
+        or an isotropic one where the sensitivity is known on paper.
     classes : array-like of shape (n_classes,) or None, default=None
         The class labels; None takes those that occur in fit.
     refit_on : array-like, sparse or data frame of shape (n_public, n_features), or None, \
             default=None
         Public records without labels, as this step of a pipeline sees them. The model labels them
-        and takes the coefficients of a fit to these labels, which average the noise in single
-        coefficients. The other attributes stay.
+        and takes the coefficients of a fit to these labels, which averages noise.
 
     Attributes
     ----------
@@ -304,9 +300,8 @@ class MomentClassifier(ClassifierMixin, MomentModel):
 class MomentRegressor(RegressorMixin, MomentModel):
     """Least squares, with one moment learned from the records.
 
-    The moment is the mean over the records of t times (x, c), with a constant c and t the response,
-    scaled to [-1, 1] if a range of it is declared. Multiplied by the inverse of the second moment
-    of (x, c) it is the least squares fit. See :class:`MomentClassifier`.
+    The moment is the mean of t times (x, c), with a constant c and t the response, scaled to
+    [-1, 1] if a range of it is declared.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ class LeafTarget(BaseEstimator):
         Parameters
         ----------
         estimator : estimator object
-            The estimator as configured.
+            As configured.
         public_fit : estimator object
             The same, fitted on public records.
 
@@ -91,11 +91,6 @@ class LeafTarget(BaseEstimator):
         -------
         LeafValues
             The target.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`check`, or if `y_range` is missing, not wanted or no range.
         """
         self.check(estimator)
         tree = last_step(public_fit)
@@ -112,11 +107,6 @@ class LeafTarget(BaseEstimator):
         ----------
         estimator : estimator object
             As configured.
-
-        Raises
-        ------
-        ValueError
-            If it is no tree or forest, its leaves hold medians, or they are tied to each other.
         """
         tree = last_step(estimator)
         name = type(tree).__name__
@@ -152,9 +142,9 @@ class LeafTarget(BaseEstimator):
         rule = "finite (low, high) with low < high, for all outputs or for each"
         if self.y_range is None:
             raise ValueError(
-                f"The 'y_range' parameter of LeafTarget must be {rule}, for {type(tree).__name__}: "
-                "how much a record can change a leaf depends on it, and it may not be read from "
-                "the private responses. Pass release=LeafTarget(y_range=(low, high))."
+                f"The 'y_range' parameter of LeafTarget must be {rule}, for {type(tree).__name__}, "
+                "as it bounds how much a record can change a leaf. Got None. Pass "
+                "release=LeafTarget(y_range=(low, high)), with a public range."
             )
         ranges = floats(self.y_range)
         ranges = np.empty((0, 0)) if ranges is None else np.atleast_2d(ranges)
@@ -177,11 +167,9 @@ class LeafValues(Target):
         self._class_weight = _class_weight(last_step(public_fit))
         self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(public_fit)]
         # other trees, or other steps before them, make another function
-        steps, trees = list(_steps_before(public_fit)), list(map(_structure, _trees(public_fit)))
-        self.key_parts = (
-            *(estimator, steps, trees),
-            *(ranges, None if ranges is not None else self._classes()),
-        )
+        structures = [[getattr(tree, name) for name in STRUCTURE] for tree in _trees(public_fit)]
+        classes = self._classes() if ranges is None else None
+        self.key_parts = estimator, list(_steps_before(public_fit)), structures, ranges, classes
         # the public fit fixes the way that gaps take
         self.allow_nan = takes(estimator, "allow_nan")
         self.description = f"leaf values of {describe(estimator)}"
@@ -215,21 +203,10 @@ class LeafValues(Target):
     def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
         """Name the sums by tree, leaf and class; of a response in [-1, 1] they are counts too."""
         if self._ranges is None:
-            several = len(self._classes()) > 1
-            sums = [
-                f"output {i}, {label}" if several else str(label)
-                for i, classes in enumerate(self._classes())
-                for label in classes
-            ]
+            sums = _numbered("output", [list(map(str, each)) for each in self._classes()])
         else:
-            n_outputs = len(self._ranges)
-            sums = ["count", *(f"sum {i}" if n_outputs > 1 else "sum" for i in range(n_outputs))]
-        many = len(self._leaves) > 1
-        leaves = [
-            f"tree {i}, leaf {leaf}" if many else f"leaf {leaf}"
-            for i, each in enumerate(self._leaves)
-            for leaf in each
-        ]
+            sums = ["count", *_numbered("output", [["sum"]] * len(self._ranges))]
+        leaves = _numbered("tree", [[f"leaf {leaf}" for leaf in each] for each in self._leaves])
         return {"value": (None, [f"{leaf}, {name}" for leaf in leaves for name in sums])}
 
     def _classes(self) -> list[NDArray]:
@@ -302,6 +279,13 @@ class LeafValues(Target):
         tree.value[...] = values  # a view of the tree's own memory
 
 
+def _numbered(kind: str, groups: list[list[str]]) -> list[str]:
+    """Join groups of names, with the number of the group where there are several."""
+    if len(groups) == 1:
+        return groups[0]
+    return [f"{kind} {i}, {name}" for i, group in enumerate(groups) for name in group]
+
+
 def is_tree(estimator: Estimator) -> bool:
     """Return whether an estimator is a tree or a forest whose leaves can be released."""
     return entry_of(estimator).tree
@@ -318,11 +302,6 @@ def _trees(estimator: Estimator) -> list:
     last = last_step(estimator)
     members = [last] if hasattr(last, "tree_") else last.estimators_
     return [tree.tree_ for tree in members]
-
-
-def _structure(tree: Estimator) -> tuple[NDArray, ...]:
-    """Return the arrays that decide to which leaf a record goes."""
-    return tuple(getattr(tree, name) for name in STRUCTURE)
 
 
 def _parents(tree: Estimator) -> NDArray[np.intp]:

@@ -14,7 +14,7 @@ from skdp.core.types import Estimator, Values
 
 @dataclass(frozen=True)
 class SignedRows:
-    """Give rows the order and signs of public ones; `others` move along, `flipped` are turned too."""
+    """Give rows order and signs of public ones; `others` move along, `flipped` are turned."""
 
     reference: str
     others: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class SignedRows:
 
 @dataclass(frozen=True)
 class NearestRows:
-    """Give rows, of length 1 if `unit`, the order of the nearest public ones; `others` move along."""
+    """Give rows the order of the nearest public ones; `others` move along."""
 
     reference: str
     others: tuple[str, ...] = ()

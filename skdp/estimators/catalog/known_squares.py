@@ -24,7 +24,7 @@ ROUNDING = 1e-13
 
 
 class SecondMoments(Statistic):
-    """The mean of v v^T, each product once, where v is x with a constant and the response, if any."""
+    """The mean of v v^T, each product once; v is x with a constant and the response, if any."""
 
     name = "second_moments"
 
