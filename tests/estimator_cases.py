@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from skdp.estimators.catalog import CATALOG
@@ -175,7 +175,6 @@ CASES = {
     "GraphicalLassoCV": ({"alphas": [0.1, 0.2], "cv": 2}, unlabeled),
     "IncrementalPCA": ({"n_components": 2, "whiten": True}, records),
     "IsotonicRegression": ({"out_of_bounds": "clip"}, dose),
-    "IterativeImputer": ({"imputation_order": "roman", "max_iter": 2, "tol": 0.0}, missing),
     "KBinsDiscretizer": ({"encode": "ordinal", "strategy": "kmeans"}, unlabeled),
     "KMeans": ({"n_clusters": 3, "n_init": 2}, unlabeled),
     "LatentDirichletAllocation": ({"n_components": 2}, topics),
@@ -232,7 +231,6 @@ VARIANTS = [
     ("GaussianMixture", {"covariance_type": "spherical"}),
     ("GaussianNB", {"priors": [0.5, 0.25, 0.25]}),
     ("GraphicalLasso", {"assume_centered": True}),
-    ("IterativeImputer", {"estimator": LinearRegression(fit_intercept=False)}),
     ("KBinsDiscretizer", {"strategy": "uniform", "encode": "onehot"}),
     ("KBinsDiscretizer", {"strategy": "quantile"}),
     ("LinearDiscriminantAnalysis", {"solver": "lsqr", "shrinkage": 0.1}),

@@ -140,20 +140,6 @@ def test_of_a_covariance_the_variances_are_raised(model, attribute):
     assert raised > 5
 
 
-def test_a_scale_that_is_named_is_raised_too():
-    """It is not that of the variance, which may be left out."""
-    few = [part[::5] for part in PRIVATE]
-    for names in (["scale_"], ["var_", "scale_"]):
-        model = private(StandardScaler(), 0.03, code=None).set_params(release=names)
-        plan = model.plan(len(few[0]))
-        release = plan.execute(*few, random_state=0)
-        for name in names:
-            given = release.numbers[name], release.standard_errors[name]
-            expected = least(given[0], getattr(plan.target.public_fit, name), given[1])
-            np.testing.assert_allclose(getattr(release.value, name), expected)
-            assert (given[0] < 0).any()
-
-
 def regression_data(n_samples, seed):
     rng = np.random.default_rng(seed)
     X = (rng.normal(size=(n_samples, 8)) + 1.5 * rng.normal(size=(n_samples, 1))) / 8

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import CategoricalNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer
 
 from skdp import ClipBox, LaplaceMechanism, PrivateEstimator
 
@@ -47,16 +45,6 @@ def test_the_guarantee_is_plain_and_any_record_is_taken(data):
         model = private(*steps, epsilon=1.0).fit(X, y)
         assert model.guarantee_.gamma == 0
         assert set(model.predict(data[0])) <= {"no", "yes"}
-
-
-def test_public_bins_make_numbers_into_categories():
-    rng = np.random.default_rng(0)
-    public, X = rng.normal(size=(100, 3)), rng.normal(size=(1000, 3))
-    y = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
-    bins = KBinsDiscretizer(5, encode="ordinal", strategy="uniform", subsample=None).fit(public)
-    model = private(FrozenEstimator(bins), ClipBox(0, 4), CategoricalNB(), epsilon=1.0)
-    model.random_state = 0
-    assert model.fit(X, y).score(X, y) > 0.8
 
 
 def test_what_has_no_bound_is_refused(data):

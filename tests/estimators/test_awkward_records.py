@@ -31,7 +31,6 @@ from sklearn.decomposition import (
     TruncatedSVD,
 )
 from sklearn.discriminant_analysis import (
-    LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
 )
 from sklearn.dummy import DummyClassifier
@@ -52,14 +51,10 @@ from skdp.core.dataset import Dataset
 from skdp.core.simplex import project_to_simplex
 from skdp.estimators.catalog import released_entry
 from skdp.estimators.catalog.repairs import (
-    from_triangle,
     lower_factor,
     nearest_covariance,
     on_simplex,
-    orthonormal,
     positive,
-    positive_counts,
-    triangle,
 )
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import order_matters, reorder
@@ -276,14 +271,6 @@ def restored(estimator, public, *private):
     return target.restore(target(*private, seed=0))
 
 
-def test_singular_covariance_keeps_its_pseudo_inverse():
-    rng = np.random.default_rng(0)
-    X, new = rng.normal(size=(20, 30)), rng.normal(size=(10, 30))
-    released = restored(EmpiricalCovariance(), (rng.normal(size=(20, 30)),), X)
-    expected = EmpiricalCovariance().fit(X).mahalanobis(new)
-    np.testing.assert_allclose(released.mahalanobis(new), expected, rtol=1e-6)
-
-
 def random_pair(rng, size, rank):
     """Return a symmetric matrix that may be no covariance, and a covariance of a given rank."""
     noisy, factor = rng.normal(size=(size, size)), rng.normal(size=(size, rank))
@@ -313,39 +300,12 @@ def test_covariances_are_repaired_in_whatever_units(singular):
     assert n_repaired >= 5
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n_records", [5, 200])
-def test_covariances_of_records_are_left_alone(n_records, dtype):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_records, 12)) * 10.0 ** np.resize([-9, 0, 9], 12)
-    X[:, 3] = 0.0
-    covariance = (X.T @ X / n_records).astype(dtype)
-    again = from_triangle(triangle(covariance))
-    assert again.dtype == dtype
-    assert nearest_covariance(again, np.eye(12, dtype=dtype), singular=True) is again
-    if n_records > 12:
-        varied = np.delete(np.delete(again, 3, axis=0), 3, axis=1)
-        assert nearest_covariance(varied, np.eye(11, dtype=dtype)) is varied
-
-
 def test_a_repair_has_something_to_fall_back_on():
     """Also where the public fit has no variance, and where next to none is left by the noise."""
     matrix = np.array([[-1.0, 0.5, 0.0], [0.5, 1e-320, 2.0], [0.0, 2.0, 0.0]])
     repaired = nearest_covariance(matrix, np.zeros((3, 3)))
     assert np.isfinite(repaired).all()
     np.testing.assert_array_equal(positive([-1.0, 0.0, 2.0], [0.0, 3.0, 0.0]), [1.0, 3.0, 2.0])
-
-
-def test_small_class_variances_are_in_range():
-    """Of a quadratic discriminant analysis, with a tolerance that lets them pass."""
-    rng = np.random.default_rng(0)
-    X, y = 1e-7 * rng.normal(size=(60, 2)), np.arange(60) % 2
-    model = QuadraticDiscriminantAnalysis(tol=1e-20)
-    released = restored(model, (X[::-1], y), X, y)
-    fitted = clone(model).fit(X, y)
-    np.testing.assert_allclose(released.predict_proba(X), fitted.predict_proba(X), atol=1e-9)
-    sizes = [np.sort(one) for one in (released.scalings_[0], fitted.scalings_[0])]
-    np.testing.assert_allclose(*sizes)
 
 
 @pytest.mark.parametrize(
@@ -360,22 +320,6 @@ def test_small_class_variances_are_in_range():
 def test_priors_of_the_user_are_no_noise(model, name):
     public, private = (records(model, np.asarray, seed) for seed in range(2))
     np.testing.assert_array_equal(getattr(restored(model, public, *private), name), model.priors)
-
-
-def test_knots_are_those_of_the_fit_column_by_column():
-    """A time stamp does not move the knots of its neighbors, nor are equal knots set apart."""
-    rng = np.random.default_rng(0)
-
-    def table():
-        steps = rng.integers(4, size=(50, 1)).astype(float)
-        return np.hstack([1.7e9 + 1e4 * rng.normal(size=(50, 1)), rng.uniform(size=(50, 1)), steps])
-
-    for knots in ("uniform", "quantile"):
-        model, X = SplineTransformer(n_knots=6, knots=knots), table()
-        fitted, released = clone(model).fit(X), restored(model, (table(),), X)
-        for one, other in zip(released.bsplines_, fitted.bsplines_, strict=True):
-            np.testing.assert_allclose(one.t, other.t, rtol=1e-12)
-        np.testing.assert_allclose(released.transform(X), fitted.transform(X), atol=1e-6)
 
 
 def test_column_that_is_taken_for_constant_stays_so():
@@ -465,23 +409,3 @@ def test_probabilities_in_range_stay_and_others_become_some():
         np.testing.assert_allclose(projected.sum(), 1)
     huge_rows = project_to_simplex([[1e30, 1e30], [1e17, 0.0], [-1e30, -2e30]])
     np.testing.assert_array_equal(huge_rows, [[0.5, 0.5], [1, 0], [1, 0]])
-
-
-def test_counts_become_a_tiny_share_of_their_row():
-    counts = positive_counts(np.array([[-1.0, 4e-20, 0.0], [-1.0, 0.0, -2.0]]))
-    np.testing.assert_allclose(counts, [[4e-30, 4e-20, 4e-30], [1e-10, 1e-10, 1e-10]])
-
-
-def test_orthonormal_rows_stay_to_the_last_digit():
-    """The smallest entries are those of columns in small units."""
-    rows = np.array([[1.0, 1e-16, 0.0], [0.0, 0.0, 1.0]])
-    assert orthonormal(rows) is rows
-
-
-@pytest.mark.loop("change", [units, far, time_stamp, constant, tiny, huge])
-def test_affine_maps_are_read_where_the_records_are(change):
-    mine, theirs = DiscriminantProjection(), LinearDiscriminantAnalysis()
-    X, y = records(theirs, change, 0)
-    new = records(theirs, change, 1)[0]
-    found, expected = (one.fit(X, y).transform(new) for one in (mine, theirs))
-    assert distance(found, expected, aligned=False) < 1e-6

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, SGDClassifier
@@ -11,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from skdp.core.dataset import Dataset, neighboring_pair
-from skdp.core.target import FunctionTarget, pair_values
+from skdp.core.target import pair_values
 from skdp.estimators.parameters import ParameterTarget
 
 X, y = make_classification(n_samples=41, n_features=4, random_state=0)
@@ -35,47 +34,6 @@ def test_pair_equals_two_calls(estimator):
     np.testing.assert_array_equal(value, target(*dataset.parts, seed=3))
     np.testing.assert_array_equal(other, target(*neighbor.parts, seed=3))
     assert not np.array_equal(value, other)
-
-
-def test_plain_functions_are_called_twice():
-    value, other = pair_values(FunctionTarget(np.sum), Dataset(np.array([1.0, 2.0, 4.0])), seed=0)
-    assert (value, other) == (3.0, 5.0)
-
-
-class Configured(BaseEstimator):
-    """Learns the configuration that it is fitted under."""
-
-    def fit(self, X, y=None):
-        config = get_config()
-        self.seen_ = np.array(
-            [config["assume_finite"], config["skip_parameter_validation"]], dtype=float
-        )
-        return self
-
-
-@pytest.mark.parametrize(
-    ("estimator", "last", "name", "expected"),
-    [
-        (Configured(), 1.0, "seen_", [1, 1]),
-        (Configured(), np.nan, "seen_", [0, 1]),  # left for the estimator to refuse
-        (make_pipeline(Configured()), 1.0, "configured__seen_", [0, 1]),
-    ],
-)
-def test_checks_are_off_only_where_they_were_made(estimator, last, name, expected):
-    records = np.array([[last], [0.0], [1.0]])
-    target = ParameterTarget(estimator, [name], estimator.fit(records[1:]))
-    value, _ = pair_values(target, Dataset(records), seed=0)
-    np.testing.assert_array_equal(value, expected)
-    assert not get_config()["assume_finite"]
-    assert not get_config()["skip_parameter_validation"]
-
-
-def test_records_that_are_not_finite_still_fail():
-    target = ParameterTarget(LinearSVC(), "auto", LinearSVC().fit(X, y))
-    broken = X.copy()
-    broken[0, 0] = np.inf
-    with pytest.raises(ValueError, match="infinity"):
-        pair_values(target, Dataset(broken, y), seed=0)
 
 
 def test_infinity_made_inside_a_pipeline_still_fails():

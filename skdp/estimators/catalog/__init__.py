@@ -10,7 +10,6 @@ from sklearn.utils import get_tags
 from skdp.core.classes import ClassTable, public_name
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog import (
-    calibrators,
     compositions,
     decomposition,
     density,
@@ -36,7 +35,6 @@ _KINDS = (
     decomposition,
     density,
     preprocessing,
-    calibrators,
     compositions,
     refused,
 )
@@ -59,7 +57,7 @@ def traits_of(estimator: Estimator) -> Traits:
 def released_entry(estimator: Estimator, path: Sequence[str] = ()) -> Entry | None:
     """Return the entry by which the exact class of a member at a path is released, if any."""
     if path and ".calibrators[" in path[-1]:
-        return calibrators.calibrator_entry(estimator)
+        return probabilistic.calibrator_entry(estimator)
     kind = type(estimator)
     entry = CATALOG.get(kind)
     if kind.__module__ == _SUBSTITUTES:
