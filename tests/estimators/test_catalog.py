@@ -22,6 +22,7 @@ from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.parameters import ParameterTarget
 from tests.estimator_cases import (
+    COMPOSED,
     N_RECORDS,
     OWN,
     QUIET,
@@ -46,7 +47,13 @@ UNSERVED = {
     "PLSRegression": {"transform", "inverse_transform"},
     "SimpleImputer": {"inverse_transform"},  # undoes indicators, which are refused
 }
-CONFIGURED = [*SUPPORTED, *(pytest.param(case, marks=pytest.mark.slow) for case in VARIED)]
+# Of several labels, each with a probability of its own.
+MULTILABEL = {"OneVsRestClassifier", "ClassifierChain"}
+CONFIGURED = [
+    *SUPPORTED,
+    *COMPOSED,
+    *(pytest.param(case, marks=pytest.mark.slow) for case in VARIED),
+]
 
 
 def name_of(case):
@@ -113,9 +120,24 @@ def test_a_release_computes_what_the_private_fit_does_and_noise_breaks_nothing(c
         for name, output in outputs(restored, unserved, private[0]).items():
             assert output.dtype.kind not in "fc" or np.isfinite(output).all(), name
             if name == "predict_proba":
-                np.testing.assert_allclose(output.sum(axis=1), 1)
                 assert output.min() >= 0
+                if case.name not in MULTILABEL:
+                    np.testing.assert_allclose(output.sum(axis=-1), 1)
         assert_in_range(restored)
+
+
+def test_every_composition_is_tested():
+    tested = {type(case.make()) for case in COMPOSED}
+    for case in COMPOSED:
+        tested.update(map(type, case.make().get_params().values()))
+    assert tested >= CATALOG.where(lambda entry: entry.members is not None).keys()
+
+
+@pytest.mark.parametrize("case", COMPOSED, ids=name_of)
+def test_members_have_names_that_can_be_written_by_hand(case):
+    target, private = case.target()
+    named = ParameterTarget(case.make(), target.names, target.public_fit)
+    np.testing.assert_array_equal(named(*private, seed=0), target(*private, seed=0))
 
 
 def assert_computes_the_same(case, restored, private):

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-import sklearn
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.decomposition import IncrementalPCA
 from sklearn.ensemble import (
     BaggingClassifier,
@@ -24,45 +23,39 @@ from sklearn.linear_model import (
     LinearRegression,
     LogisticRegression,
     Ridge,
-    RidgeClassifier,
     RidgeCV,
     SGDRegressor,
 )
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import (
-    FixedThresholdClassifier,
     KFold,
     PredefinedSplit,
     ShuffleSplit,
     TimeSeriesSplit,
 )
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import (
     ClassifierChain,
-    MultiOutputClassifier,
-    MultiOutputRegressor,
-    RegressorChain,
 )
 from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
-from skdp.estimators.catalog import CATALOG
+from skdp.core.dataset import Dataset
 from skdp.estimators.configuration import without_side_effects
-from skdp.estimators.inputs import order_matters
+from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.members import (
     classes_of_outputs,
     fitted_parts,
-    reach,
     split_name,
 )
 from skdp.estimators.parameters import ParameterTarget
 from skdp.preparation import check_release
+from tests.estimator_cases import COMPOSED, LINES
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 N_RECORDS = 60
-METHODS = ("predict", "predict_proba", "decision_function", "transform")
 
 
 def records(seed):
@@ -90,107 +83,7 @@ def response(seed):
     return X, 3 + X @ [1.0, -2.0, 0.5] + 0.1 * noise[:, 0]
 
 
-def responses(seed):
-    X, noise = records(seed)
-    return X, X[:, 1:] + 0.1 * noise
-
-
-def lines():
-    """Return two members for an ensemble."""
-    return [("ridge", Ridge()), ("line", LinearRegression())]
-
-
-def _cube(values):
-    return values**3
-
-
-def scaled(model):
-    return make_pipeline(StandardScaler(), model)
-
-
 logistic = LogisticRegression(C=0.1)
-columns = make_column_transformer(
-    (StandardScaler(), [0]), ("drop", [1]), remainder="passthrough", sparse_threshold=0
-)
-CASES = {
-    "Pipeline": (make_pipeline(make_pipeline(StandardScaler()), logistic), classes),
-    "ColumnTransformer": (make_pipeline(columns, logistic), classes),
-    "ColumnTransformer-alone": (columns, records),
-    "FeatureUnion": (
-        make_pipeline(make_union(StandardScaler(), Normalizer(), "passthrough"), Ridge()),
-        response,
-    ),
-    "TransformedTargetRegressor": (
-        TransformedTargetRegressor(scaled(Ridge()), transformer=StandardScaler()),
-        response,
-    ),
-    "TransformedTargetRegressor-function": (
-        TransformedTargetRegressor(Ridge(), func=np.cbrt, inverse_func=_cube),
-        response,
-    ),
-    "OneVsRestClassifier": (OneVsRestClassifier(scaled(logistic)), classes),
-    "OneVsRestClassifier-labels": (OneVsRestClassifier(logistic), labels),
-    "OneVsOneClassifier": (OneVsOneClassifier(logistic), classes),
-    "OutputCodeClassifier": (
-        OutputCodeClassifier(RidgeClassifier(), code_size=2, random_state=3),
-        classes,
-    ),
-    "MultiOutputClassifier": (MultiOutputClassifier(logistic), labels),
-    "MultiOutputRegressor": (MultiOutputRegressor(Ridge()), responses),
-    "ClassifierChain": (ClassifierChain(logistic, order="random"), labels),
-    "RegressorChain": (RegressorChain(Ridge(), order=[1, 0]), responses),
-    "VotingClassifier": (
-        VotingClassifier([("a", logistic), ("b", scaled(logistic)), ("c", "drop")], voting="soft"),
-        classes,
-    ),
-    "VotingRegressor": (VotingRegressor(lines()), response),
-    "StackingClassifier": (
-        StackingClassifier([("a", logistic), ("b", RidgeClassifier())], logistic, cv=2),
-        classes,
-    ),
-    "StackingRegressor": (StackingRegressor(lines(), Ridge(), cv=2), response),
-    "BaggingClassifier": (BaggingClassifier(logistic, 3, max_features=2, random_state=1), classes),
-    "BaggingRegressor": (BaggingRegressor(Ridge(), 3, max_features=2, oob_score=False), response),
-    "CalibratedClassifierCV": (CalibratedClassifierCV(logistic, cv=2), classes),
-    "CalibratedClassifierCV-one": (
-        CalibratedClassifierCV(logistic, cv=2, ensemble=False),
-        two_classes,
-    ),
-    "FixedThresholdClassifier": (FixedThresholdClassifier(logistic, threshold=0.3), two_classes),
-}
-if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8):
-    for name, generate in (("temperature", classes), ("temperature-two", two_classes)):
-        calibrated = CalibratedClassifierCV(logistic, cv=2, method="temperature")
-        CASES[f"CalibratedClassifierCV-{name}"] = (calibrated, generate)
-every_case = pytest.mark.parametrize("name", CASES)
-
-
-def make(name):
-    estimator, generate = CASES[name]
-    public, private = generate(1), generate(2)
-    if name == "ColumnTransformer-alone":
-        public, private = public[:1], private[:1]
-    return clone(estimator), public, private
-
-
-def make_target(name):
-    estimator, public, private = make(name)
-    public_fit = without_side_effects(estimator).fit(*public)
-    return ParameterTarget(estimator, "auto", public_fit), private
-
-
-def fit_exactly(target, private):
-    """Fit without the target; bags and folds see records in the order that the seed gives."""
-    if order_matters(target.estimator):
-        order = np.random.default_rng(0).permutation(N_RECORDS)
-        private = [part[order] for part in private]
-    return clone(target.estimator).fit(*private)
-
-
-def outputs(fitted, X):
-    found = [getattr(fitted, method)(X) for method in METHODS if hasattr(fitted, method)]
-    for output in found:
-        yield from output if isinstance(output, list) else [output]
 
 
 def private_estimator(estimator, public, **options):
@@ -204,69 +97,6 @@ def private_estimator(estimator, public, **options):
     return PrivateEstimator(estimator, **options)
 
 
-def test_every_composition_is_checked():
-    checked = {type(part) for estimator, _ in CASES.values() for part in all_parts(estimator)}
-    assert checked >= CATALOG.where(lambda entry: entry.members is not None).keys()
-
-
-def all_parts(estimator):
-    yield estimator
-    yield from (part for part in estimator.get_params().values() if hasattr(part, "get_params"))
-
-
-@every_case
-def test_a_release_computes_what_the_private_fit_does_and_noise_breaks_nothing(name):
-    """At epsilon = .01 the noise is far larger than the values."""
-    target, private = make_target(name)
-    vector = target(*private, seed=0)
-    restored, fitted = target.restore(vector), fit_exactly(target, private)
-    pairs = list(zip(outputs(restored, private[0]), outputs(fitted, private[0]), strict=True))
-    assert pairs
-    for output, expected in pairs:
-        np.testing.assert_allclose(output, expected, rtol=1e-6, atol=1e-6)
-    np.testing.assert_array_equal(target.flatten(restored), vector)
-    public = list(outputs(target.public_fit, private[0]))
-    assert any(not np.allclose(a, b) for (_, a), b in zip(pairs, public, strict=True))
-    named = ParameterTarget(make(name)[0], target.names, target.public_fit)
-    assert_names_lead_to(vector, named, private)
-    for seed in range(3):
-        noisy = LaplaceMechanism(0.01).release(vector, 0.02, np.random.default_rng(seed))
-        restored = target.restore(noisy)
-        for output in outputs(restored, private[0]):
-            assert np.isfinite(output).all()
-        if is_classifier(restored) and hasattr(restored, "predict_proba"):
-            probabilities = restored.predict_proba(private[0])
-            for table in probabilities if isinstance(probabilities, list) else [probabilities]:
-                assert table.min() >= 0
-                if name != "OneVsRestClassifier-labels" and "Chain" not in name:
-                    np.testing.assert_allclose(table.sum(axis=1), 1)
-
-
-def assert_names_lead_to(vector, named, private):
-    """The names that "auto" finds can be written by hand, and mean the same."""
-    np.testing.assert_array_equal(named(*private, seed=0), vector)
-    for written in named.names:
-        path, attribute = split_name(named.public_fit, written)
-        assert hasattr(reach(named.public_fit, path), attribute)
-
-
-# of each kind of members: named, numbered, in a pair, and several of one name
-FOR_LEAKS = ("Pipeline", "StackingRegressor", "CalibratedClassifierCV", "BaggingClassifier")
-
-
-@pytest.mark.parametrize("name", FOR_LEAKS)
-def test_every_released_number_is_noised_and_no_secret_is_kept(name, leak_search):
-    estimator, public, private = make(name)
-    model = private_estimator(estimator, public).fit(*private)
-    target = ParameterTarget(estimator, "auto", without_side_effects(estimator).fit(*public))
-    exact = target(*private, seed=0)
-    assert not np.isclose(target.flatten(model.estimator_), exact, rtol=1e-9, atol=0).any()
-    floats = [part.ravel() for part in private if part.dtype.kind == "f"]
-    secrets = np.concatenate([exact, *floats])
-    assert leak_search(model, secrets) == []
-    assert leak_search((clone(estimator).fit(*private), private), secrets)
-
-
 @pytest.mark.parametrize("generate", [classes, two_classes])
 def test_isotonic_calibration_is_released_on_public_points(generate):
     """Its steps are at scores of records, so that between the points it is interpolated."""
@@ -274,7 +104,8 @@ def test_isotonic_calibration_is_released_on_public_points(generate):
     public, own = generate(1), generate(2)
     target = ParameterTarget(estimator, "auto", clone(estimator).fit(*public))
     vector = target(*own, seed=0)
-    restored, fitted = target.restore(vector), fit_exactly(target, own)
+    restored = target.restore(vector)
+    fitted = clone(estimator).fit(*reorder(Dataset(*own), seed=0).parts)
     for released, exact, public_fit in zip(
         *(model.calibrated_classifiers_ for model in (restored, fitted, target.public_fit)),
         strict=True,
@@ -291,21 +122,34 @@ def test_isotonic_calibration_is_released_on_public_points(generate):
         np.testing.assert_allclose(table.sum(axis=1), 1)
 
 
-@pytest.mark.parametrize(
-    ("case", "names"),
-    [
-        ("OneVsOneClassifier", "estimators_[0]__coef_ estimators_[2]__intercept_"),
-        ("StackingRegressor", "final_estimator__intercept_"),
-        ("TransformedTargetRegressor", "transformer__mean_ regressor__standardscaler__var_"),
-        (
-            "CalibratedClassifierCV-one",
-            "calibrated_classifiers_[0].estimator__coef_ "
-            "calibrated_classifiers_[0].calibrators[0]__a_",
-        ),
-    ],
-)
-def test_names_are_readable(case, names):
-    assert set(names.split()) <= set(make_target(case)[0].names)
+# of each kind of members: named, numbered, and in pairs
+FOR_LEAKS = {"Pipeline", "StackingRegressor", "CalibratedClassifierCV", "BaggingClassifier"}
+
+
+@pytest.mark.parametrize("case", [case for case in COMPOSED if case.name in FOR_LEAKS])
+def test_every_released_number_is_noised_and_no_secret_is_kept(case, leak_search):
+    target, own = case.target()
+    model = private_estimator(case.make(), case.datasets()[0]).fit(*own)
+    exact = target(*own, seed=0)
+    assert not np.isclose(target.flatten(model.estimator_), exact, rtol=1e-9, atol=0).any()
+    floats = [part.ravel() for part in own if part.dtype.kind == "f"]
+    secrets = np.concatenate([exact, *floats])
+    assert leak_search(model, secrets) == []
+    assert leak_search((case.make().fit(*own), own), secrets)
+
+
+NAMES = {
+    "OneVsOneClassifier": "estimators_[0]__coef_ estimators_[2]__intercept_",
+    "StackingRegressor": "final_estimator__intercept_",
+    "CalibratedClassifierCV": "calibrated_classifiers_[0].estimator__coef_ "
+    "calibrated_classifiers_[0].calibrators[0]__a_",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_readable(name):
+    target, _ = next(case for case in COMPOSED if case.name == name).target()
+    assert set(NAMES[name].split()) <= set(target.names)
 
 
 def test_a_step_named_like_another_with_an_underscore():
@@ -400,14 +244,14 @@ def test_a_member_that_learned_nothing_is_pointed_out():
         (BaggingClassifier(), "DecisionTree inside BaggingClassifier"),
         (make_pipeline(BaggingRegressor(), Ridge()), "DecisionTree inside Pipeline"),
         (
-            StackingRegressor(lines(), cv=KFold(2, shuffle=True)),
+            StackingRegressor(LINES, cv=KFold(2, shuffle=True)),
             r"'cv' parameter of StackingRegressor must split alike.*random_state an integer",
         ),
-        (StackingRegressor(lines(), cv=ShuffleSplit(2)), "must split alike"),
-        (StackingRegressor(lines(), cv=TimeSeriesSplit(2)), "must not go by the position"),
+        (StackingRegressor(LINES, cv=ShuffleSplit(2)), "must split alike"),
+        (StackingRegressor(LINES, cv=TimeSeriesSplit(2)), "must not go by the position"),
         (LassoCV(cv=PredefinedSplit([0, 1] * 30)), "must not go by the position"),
         (LassoCV(cv=[([0, 1], [2, 3])]), "must not go by the position"),
-        (StackingRegressor(lines(), cv="prefit"), "takes members as they were fitted"),
+        (StackingRegressor(LINES, cv="prefit"), "takes members as they were fitted"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(estimator, message):
@@ -417,14 +261,14 @@ def test_what_cannot_be_compared_is_refused(estimator, message):
 
 @pytest.mark.parametrize("cv", [KFold(2), KFold(2, shuffle=True, random_state=0), 2, None])
 def test_splitters_that_repeat_are_taken(cv):
-    check_release(StackingRegressor(lines(), cv=cv), "auto")
+    check_release(StackingRegressor(LINES, cv=cv), "auto")
 
 
 @pytest.mark.loop(
     ("estimator", "expected"),
     [
         (LassoCV(), True),
-        (StackingRegressor(lines()), True),
+        (StackingRegressor(LINES), True),
         (make_pipeline(StandardScaler(), CalibratedClassifierCV(logistic)), True),
         (ClassifierChain(logistic, cv=3), True),
         (RidgeCV(cv=3), True),
