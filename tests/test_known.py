@@ -13,12 +13,13 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, 
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import NMF, PCA
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier, RandomTreesEmbedding
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -330,6 +331,11 @@ WRONG = [
     (BALL, BernoulliNB(binarize=None), {}, "ClipBox"),
     (BALL, PCA(0.9), NO_LABELS, "components"),
     (BALL, GaussianNB(), {"release": ["theta_"]}, "'release'"),
+    ([], DummyClassifier(strategy="uniform"), {}, "learns nothing"),
+    *(
+        (clips, CategoricalNB(), {}, "ClipBox.0, highest")
+        for clips in ([], [ClipBox(-1, 3)], [ClipBox(0, 1e7)])
+    ),
 ]  # fmt: skip
 
 
@@ -493,3 +499,28 @@ def test_columns_that_are_the_same_are_as_in_scikit_learn(estimator):
             model = private(wrapped, ClipBox(-1, 1), unlabeled=True).fit(X, y)
             expected = clone(estimator).fit(X, y).predict(X)
             np.testing.assert_allclose(model.predict(X), expected, atol=1e-5)
+
+
+CATEGORIES = ClipBox(0, [3, 3, 5])
+
+
+def test_counts_are_exact_without_noise_and_any_record_is_taken():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, size=(300, 3)).astype(float)
+    y = np.where(X[:, 0] + rng.integers(0, 2, 300) > 2, "yes", "no")
+    labels = {"classes": ["no", "yes"]}
+    shares = private(DummyClassifier(), **labels).fit(X, y).estimator_[-1].class_prior_
+    np.testing.assert_allclose(shares, [np.mean(y == "no"), np.mean(y == "yes")])
+    exact = CategoricalNB(min_categories=[4, 7, 6], fit_prior=False).fit(X, y)
+    mine = CategoricalNB(min_categories=[2, 7, 1], fit_prior=False)
+    released = private(mine, CATEGORIES, **labels).fit(X, y).estimator_[-1]
+    np.testing.assert_allclose(released.predict_proba(X), exact.predict_proba(X))
+    assert released.n_categories_.tolist() == [4, 7, 6]
+    X[:4] = np.array([np.nan, np.inf, -np.inf, 1e300])[:, None]
+    y[:] = "no"  # the other class is absent
+    labels["mechanism"] = LaplaceMechanism(1.0)
+    for model in (
+        private(DummyClassifier(strategy="stratified"), **labels),
+        private(mine, CATEGORIES, **labels),
+    ):
+        assert set(model.fit(X, y).predict(X[4:])) <= {"no", "yes"}

@@ -64,17 +64,6 @@ def test_who_gives_the_box_in_another_unit_is_told_so(unit, degree, bandwidth, w
         assert ("bandwidth have the units" in text) == (word is not None)
 
 
-# what is warned of first is another thing
-@pytest.mark.filterwarnings("ignore:The bandwidth of KernelDensity.* is far below")
-def test_a_density_that_is_nowhere_positive_is_said_to_be_uniform():
-    X = np.full((50, 1), 100.0)
-    model = private(KernelDensity(bandwidth=0.05), 2)
-    with pytest.warns(UserWarning, match=r"integral of 0 on its box, and is uniform now"):
-        model.fit(X)
-    assert not model.summary().values.any()
-    assert "nowhere above 0" in model.summary().remark
-
-
 def test_it_is_released_with_a_plain_promise_whatever_the_records_are():
     rng = np.random.default_rng(0)
     X = rng.beta(3, 5, size=(2000, 1))

@@ -18,9 +18,7 @@ from skdp import (
     plan_release,
     release,
 )
-from skdp.audit import audit_release
 from skdp.bounds import mean_bound, svm_bound
-from skdp.codes import Geometry
 
 N, D = 400, 30
 DIRECTIONS = np.random.default_rng(99).normal(size=(3, D)) / 30
@@ -141,33 +139,6 @@ def test_a_code_is_kept_for_later_releases_at_another_epsilon(plans):
             mechanism=GaussianMechanism(1.0, 1e-5, code=None),
             sensitivity=first.sensitivity,
         )
-
-
-def test_a_mechanism_that_learns_no_code_has_no_use_for_the_prior():
-    mechanism = LaplaceMechanism(1.0, code=None)
-    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known())
-    assert plan.sensitivity.value == known().value
-    assert plan.n_evaluations == 0
-    assert "prior from" not in str(plan)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mechanism", MECHANISMS[::2], ids=["Laplace", "Gaussian"])
-def test_audits_find_the_promise_kept_and_a_third_of_the_noise_caught(mechanism):
-    """A record that goes from corner to corner; seeded, and wrong with probability 1e-4."""
-    mechanism = with_epsilon(mechanism, 3.0)
-    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known())
-    target, code = plan.sensitivity.bounded(plan.target), plan.mechanism.geometry.code
-    corner = code.encoder[np.abs(code.encoder).sum(axis=1).argmax()] > 0
-    first, second = X.copy(), X.copy()
-    first[0], second[0] = corner, ~corner
-    pair = [code.forward(target(data, seed=0)) for data in (first, second)]
-    distance = Geometry(mechanism.order).distance(*pair)
-    assert distance <= plan.sensitivity.value
-    mechanism = mechanism.set_params(code=None)
-    options = {"stacked": True, "alpha": 1e-4, "rng": 0, "n_search": 2000, "n_final": 5000}
-    assert not audit_release(*pair, mechanism, plan.sensitivity.value, **options).violated
-    assert audit_release(*pair, mechanism, distance / 3, **options).violated
 
 
 def test_a_single_number_is_drawn_towards_the_prior():

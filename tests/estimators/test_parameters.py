@@ -11,7 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from skdp.core.dataset import Dataset
+from skdp.core.dataset import Dataset, neighboring_pair
+from skdp.core.target import pair_values
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import reorder
 from skdp.estimators.parameters import ParameterTarget
@@ -148,3 +149,31 @@ def test_fits_write_no_cache_and_print_nothing(tmp_path, capfd):
     ParameterTarget(pipeline, "auto", quiet.fit(X, y))(X, y, seed=0)
     assert not any(tmp_path.rglob("*.pkl"))
     assert capfd.readouterr().out == ""
+
+
+COLD = [LogisticRegression(), SGDClassifier(), SGDClassifier(warm_start=True)]
+COLD.append(make_pipeline(StandardScaler(), SGDClassifier()))
+
+
+@pytest.mark.parametrize("estimator", COLD, ids=str)
+def test_a_pair_is_two_cold_fits_with_one_seed(estimator):
+    target, records = make_target(estimator), Dataset(X, y)
+    values = pair_values(target, records, seed=3)
+    pair_values(target, Dataset(X[::-1], y), seed=4)  # of which nothing is remembered
+    for value, dataset in zip(values, neighboring_pair(records), strict=True):
+        np.testing.assert_array_equal(value, target(*dataset.parts, seed=3))
+    assert not np.array_equal(*values)
+    assert not hasattr(target.estimator, "classes_")
+
+
+def test_parameters_that_a_fit_might_change_are_cloned(monkeypatch):
+    fit, weights = LinearSVC.fit, {0: 1.0, 1: 2.0, 2: 1.0}
+    target = make_target(LinearSVC(class_weight=weights))
+
+    def fit_that_doubles(self, X, y):
+        self.class_weight[1] *= 2
+        return fit(self, X, y)
+
+    monkeypatch.setattr(LinearSVC, "fit", fit_that_doubles)
+    np.testing.assert_array_equal(target(X, y, seed=3), target(X, y, seed=3))
+    assert weights == {0: 1.0, 1: 2.0, 2: 1.0}
