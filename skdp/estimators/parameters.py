@@ -44,9 +44,9 @@ class ParameterTarget(Target):
     def __init__(self, estimator: Estimator, release: str | Sequence[str], public_fit: Estimator):
         self.estimator = with_public_structure(without_side_effects(estimator), public_fit)
         self.public_fit = public_fit
-        self.names = _released_names(public_fit, release)
-        self._parts = _released_parts(public_fit, self.names)
-        self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, self._parts)
+        parts = _released_parts(public_fit, release)
+        self.names = tuple("__".join((*part.path, name)) for part in parts for name in part.names)
+        self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, parts)
         self._like = self._values(public_fit)
         self._errors: Values = {}
         self.allow_nan = takes(estimator, "allow_nan")
@@ -137,24 +137,29 @@ class ParameterTarget(Target):
         }
 
 
-def _released_names(public_fit: Estimator, release: str | Sequence[str]) -> tuple[str, ...]:
-    if is_auto(release):
-        names = tuple(
-            part.named(attribute)
-            for part in fitted_parts(public_fit)
-            for attribute in _attributes_of(part.path, part.estimator)
-        )
-    else:
-        names = tuple(release)
-        for name in names:
-            _check_released(public_fit, name)
-    if not names:
+def _released_parts(public_fit: Estimator, release: str | Sequence[str]) -> list[ReleasedPart]:
+    """Find the members that learn, each with the attributes that it releases."""
+    found: dict[tuple[str, ...], list[str]] = {
+        path: [*_attributes_of(path, part)] if is_auto(release) else []
+        for path, part, _ in fitted_parts(public_fit)
+    }
+    for name in () if is_auto(release) else release:
+        _check_released(public_fit, name)
+        path, attribute = split_name(public_fit, name)
+        found.setdefault(path, []).append(attribute)
+    if not any(found.values()):
         raise ValueError(
             f"There is nothing to release: {type(public_fit).__name__} as configured learns "
             "nothing from private records, so it needs no privacy. Fit it on public ones, and use "
             "that."
         )
-    return names
+    parts = []
+    for path, names in found.items():
+        part, released = reach(public_fit, path), tuple(names)
+        # an unknown class is taken as it is
+        entry = released_entry(part, path) or Entry(attributes=released)
+        parts.append(ReleasedPart(path, released, part, entry))
+    return parts
 
 
 def _attributes_of(path: tuple[str, ...], part: Estimator) -> tuple[str, ...]:
@@ -165,22 +170,6 @@ def _attributes_of(path: tuple[str, ...], part: Estimator) -> tuple[str, ...]:
             "random_state."
         )
     return lookup(part, path).names(part)
-
-
-def _released_parts(public_fit: Estimator, names: Sequence[str]) -> list[ReleasedPart]:
-    """Sort the released attributes by the estimators that have them."""
-    attributes: dict[tuple[str, ...], list[str]]
-    attributes = {path: [] for path, _, _ in fitted_parts(public_fit)}
-    for name in names:
-        path, attribute = split_name(public_fit, name)
-        attributes.setdefault(path, []).append(attribute)
-    parts = []
-    for path, found in attributes.items():
-        part, released = reach(public_fit, path), tuple(found)
-        # an unknown class is taken as it is
-        entry = released_entry(part, path) or Entry(attributes=released)
-        parts.append(ReleasedPart(path, released, part, entry))
-    return parts
 
 
 def _check_released(public_fit: Estimator, name: str) -> None:
