@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import LinAlgWarning, inv, pinv
+from scipy.linalg import pinv
 from scipy.special import psi
 
 from skdp.core.types import Estimator, Values
@@ -31,20 +29,8 @@ def _finish_pca(released: Estimator, public_fit: Estimator) -> None:
 
 def _finish_factor_analysis(released: Estimator, public_fit: Estimator) -> None:
     """Make the noise variances large enough beside the factors to be inverted."""
-    factors, variances = released.components_, released.noise_variance_
-    if not _has_inverse(np.eye(len(factors)) + factors / variances @ factors.T):
-        variances = np.maximum(variances, 100 * ROUNDING * np.sum(factors**2, axis=0))
-    released.noise_variance_ = variances
-
-
-def _has_inverse(matrix: NDArray) -> bool:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)  # a nearly singular matrix is invertible
-        try:
-            inv(matrix)
-        except np.linalg.LinAlgError:
-            return False
-    return True
+    smallest = 100 * ROUNDING * np.sum(released.components_**2, axis=0)
+    released.noise_variance_ = np.maximum(released.noise_variance_, smallest)
 
 
 def _finish_fast_ica(released: Estimator, public_fit: Estimator) -> None:
