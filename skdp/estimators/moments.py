@@ -62,11 +62,6 @@ class MomentModel(BaseEstimator):
         -------
         self : object
             Fitted.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or a label is not among `classes`.
         """
         self._check()
         options = {"accept_sparse": "csr", "y_numeric": is_regressor(self)}
@@ -199,11 +194,6 @@ class MomentClassifier(ClassifierMixin, MomentModel):
     classes_ : ndarray of shape (n_classes,)
         The class labels.
 
-    See Also
-    --------
-    MomentRegressor : The same for a real response.
-    ClipNorm : Bounds the records, so that the sensitivity of the moment is known.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -325,10 +315,6 @@ class MomentRegressor(RegressorMixin, MomentModel):
         Coefficients.
     intercept_ : float
         Intercept.
-
-    See Also
-    --------
-    MomentClassifier : The same for classes.
 
     Examples
     --------

@@ -24,7 +24,7 @@ SPARSE_ENTRIES = 20
 def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Dataset:
     """Make records of the declared shape and dtypes, from public metadata; no entry is read."""
     X = dataset.X
-    check_numeric(X)
+    _check_numeric(X)
     rng = np.random.default_rng(0)
     n_samples = X.shape[0]
     most = max(map(len, classes)) if classes else 0
@@ -55,7 +55,7 @@ def _features(X: Container, rng: np.random.Generator) -> Container:
     return in_container_of(X, sparse.coo_array((values, (rows, columns)), shape=X.shape))
 
 
-def check_numeric(X: Container) -> None:
+def _check_numeric(X: Container) -> None:
     """Refuse columns, by their type, for which no records can be invented."""
     names = [repr(name) for name in column_names(X) or ()] or ["X"]
     named = zip(names, dtypes_of(X), strict=True)

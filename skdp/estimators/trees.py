@@ -45,17 +45,11 @@ class LeafTarget(BaseEstimator):
         Lowest and highest response, of all outputs or output by output; private responses outside
         are clipped. A public fact that must be declared for regressors; None for classifiers.
 
-    See Also
-    --------
-    PrivateEstimator : Takes it as `release`; "auto" takes it for the classifiers.
-
     Notes
     -----
     After the noise, negative counts become zero, sums are clipped to what the count and `y_range`
-    allow, and a leaf with less than half a record takes the value of the node above it. This is
-    post-processing and costs no privacy. With ``class_weight`` the noisy counts are weighted;
-    "balanced" takes the frequencies of the classes from them. Members of a forest see all records,
-    whatever `bootstrap` says; impurities and sample counts are those of the public fit.
+    allow, and a leaf with less than half a record takes the value of the node above it. Members of
+    a forest see all records, whatever `bootstrap` says.
 
     Examples
     --------

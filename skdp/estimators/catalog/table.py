@@ -37,10 +37,6 @@ def supported_estimators() -> list[SupportedEstimator]:
     list of SupportedEstimator
         In alphabetical order: name, kind, what is released, and how many numbers these are.
 
-    See Also
-    --------
-    register : Add a class.
-
     Examples
     --------
     >>> from skdp import supported_estimators
