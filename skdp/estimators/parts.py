@@ -66,8 +66,6 @@ class ReleasedPart:
     def finish(self, released: Estimator) -> None:
         """Drop what describes the public records, repair what was released, and derive the rest."""
         self.drop_records(released)
-        if self.entry.finish is None and not self.entry.repairs:
-            return
         named = {name: getattr(released, name) for name in self.names}
         if self.entry.read is not None:
             for name, value in self.entry.read(self.public_fit, self.public_fit).items():
