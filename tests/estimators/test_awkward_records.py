@@ -323,6 +323,10 @@ def test_empty_factors_and_small_topics_are_in_range():
     vector = np.append(np.zeros(4), np.ones(4))
     assert not target.restore(vector).components_[0].any()
     assert target.restore(vector - np.append(np.ones(4), np.zeros(4))).components_[0].any()
+    target = ParameterTarget(FactorAnalysis(2), "auto", FactorAnalysis(2).fit(X))
+    vector = target(X, seed=0)
+    vector[-4:] = 1e-300  # beside which the factors would have no inverse
+    assert target.restore(vector).noise_variance_.min() > 1e-20
     topics = LatentDirichletAllocation(3, topic_word_prior=1e-5, random_state=0)
     counts = np.eye(4).repeat(10, axis=0)
     fitted, released = clone(topics).fit(counts), restored(topics, (counts,), counts)

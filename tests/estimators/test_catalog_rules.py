@@ -14,7 +14,7 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import IterativeImputer, MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression, Ridge
 from sklearn.manifold import TSNE
 from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import MultinomialNB
@@ -151,6 +151,12 @@ def test_methods_that_need_more_than_is_released_are_not_there(estimator, method
         names += ["noise_variance_"] * isinstance(estimator, PCA)
         model = private(estimator, classes=classes, release=names).fit(X, target)
         assert np.isfinite(getattr(model, method)(X)).all()
+
+
+def test_deviations_that_need_more_than_is_released_are_refused():
+    model = private(BayesianRidge()).fit(X, y)
+    with pytest.raises(AttributeError, match="return_std=True"):
+        model.predict(X, return_std=True)
 
 
 class Unknown(RegressorMixin, BaseEstimator):

@@ -1,5 +1,7 @@
 """Estimators made of estimators: the four checks, and what must be the same in all fits."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -343,3 +345,11 @@ def test_categories_are_those_of_the_public_fit():
     bag = BaggingRegressor(encoder, 5, max_samples=3)
     with pytest.raises(ValueError, match="must list the categories"):
         ParameterTarget(bag, "auto", clone(bag).fit(y[:, None], y))
+
+
+def test_what_is_saved_of_aligned_members_describes_no_records():
+    line = make_pipeline(KMeans(2, n_init=1, random_state=0), LogisticRegression())
+    bag = BaggingClassifier(line, n_estimators=2, random_state=0)
+    target = ParameterTarget(bag, "auto", clone(bag).fit(*two_classes(0)))
+    assert b"labels_" in pickle.dumps(target)
+    assert b"labels_" not in pickle.dumps(target.without_records())

@@ -98,6 +98,7 @@ def test_sparse_records_give_the_same():
         (MomentRegressor(shrinkage="auto"), "'shrinkage' parameter of MomentRegressor"),
         (MomentClassifier(second_moment=np.eye(7)), "'second_moment'"),
         (MomentClassifier(second_moment=[[1, 2], [3, 4]]), "'second_moment'"),
+        (MomentClassifier(classes=[1]), "at least two classes"),
         (MomentRegressor(y_range=(1, 1)), "'y_range'"),
         (MomentRegressor(y_range=5), "'y_range'"),
         (MomentRegressor(y_range=(0, np.inf)), "'y_range'"),
