@@ -104,7 +104,7 @@ class ParameterTarget(Target):
     def without_records(self) -> ParameterTarget:
         """Return what only restores: a copy whose public fit does not describe its records."""
         slim = copy.copy(self)
-        slim.estimator = None
+        slim.estimator = slim.key_parts = None
         slim.public_fit, slim._parts = clean_copy((self.public_fit, self._parts))
         for part in slim._parts:
             part.drop_records(part.public_fit)
