@@ -107,7 +107,6 @@ class ParameterTarget(Target):
         slim.estimator = slim.key_parts = None
         slim.public_fit, slim._parts = clean_copy((self.public_fit, self._parts))
         for part in slim._parts:
-            part.drop_records(part.public_fit)
             part.drop_records(reach(slim.public_fit, part.path))
         drop_out_of_bag(slim.public_fit)
         return slim
