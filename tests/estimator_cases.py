@@ -9,8 +9,28 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
-from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.pipeline import make_pipeline
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import (
+    ClassifierChain,
+    MultiOutputClassifier,
+    MultiOutputRegressor,
+    RegressorChain,
+)
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skdp.estimators.catalog import CATALOG
 from skdp.estimators.catalog.table import released_classes
@@ -90,6 +110,20 @@ def two_responses(rng):
     X = rng.normal(size=(N_RECORDS, 3))
     noise = rng.normal(scale=0.1, size=(N_RECORDS, 2))
     return X, X @ np.array([[1.0, 0.0], [0.5, 1.0], [0.0, -1.0]]) + noise
+
+
+def two_classes(rng):
+    X, y = responses(rng)
+    return X, (y > 1).astype(int)
+
+
+def several_labels(rng):
+    X, Y = two_responses(rng)
+    return X, (Y > 0).astype(int)
+
+
+def features(rng):
+    return responses(rng)[:1]
 
 
 def amounts(rng):
@@ -175,7 +209,6 @@ CASES = {
     "GraphicalLassoCV": ({"alphas": [0.1, 0.2], "cv": 2}, unlabeled),
     "IncrementalPCA": ({"n_components": 2, "whiten": True}, records),
     "IsotonicRegression": ({"out_of_bounds": "clip"}, dose),
-    "IterativeImputer": ({"imputation_order": "roman", "max_iter": 2, "tol": 0.0}, missing),
     "KBinsDiscretizer": ({"encode": "ordinal", "strategy": "kmeans"}, unlabeled),
     "KMeans": ({"n_clusters": 3, "n_init": 2}, unlabeled),
     "LatentDirichletAllocation": ({"n_components": 2}, topics),
@@ -232,7 +265,6 @@ VARIANTS = [
     ("GaussianMixture", {"covariance_type": "spherical"}),
     ("GaussianNB", {"priors": [0.5, 0.25, 0.25]}),
     ("GraphicalLasso", {"assume_centered": True}),
-    ("IterativeImputer", {"estimator": LinearRegression(fit_intercept=False)}),
     ("KBinsDiscretizer", {"strategy": "uniform", "encode": "onehot"}),
     ("KBinsDiscretizer", {"strategy": "quantile"}),
     ("LinearDiscriminantAnalysis", {"solver": "lsqr", "shrinkage": 0.1}),
@@ -258,6 +290,8 @@ class Case(NamedTuple):
 
     kind: type
     parameters: dict
+    composed: object = None
+    generated: object = None
 
     @property
     def name(self):
@@ -267,11 +301,16 @@ class Case(NamedTuple):
     def generate(self):
         """The kind of records that it takes."""
         usual = {"classifier": clusters, "regressor": responses}
-        chosen = CASES.get(self.name, (None, None))[1]
+        chosen = self.generated or CASES.get(self.name, (None, None))[1]
         return chosen or usual.get(self.make().__sklearn_tags__().estimator_type, unlabeled)
 
     def make(self):
         """Return the estimator, in a pipeline if it releases nothing of its own."""
+        if self.composed is not None:
+            estimator = clone(self.composed)
+            if estimator.get_params().get("random_state", 0) is None:
+                estimator.set_params(random_state=0)
+            return estimator
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # classes that are about to go
             estimator = self.kind(**CASES.get(self.name, ({}, None))[0] | self.parameters)
@@ -292,6 +331,50 @@ class Case(NamedTuple):
         ), private
 
 
+def cube(values):
+    return values**3
+
+
+def scaled(model):
+    return make_pipeline(StandardScaler(), model)
+
+
+LOGISTIC = LogisticRegression(C=0.1)
+LINES = [("ridge", Ridge()), ("line", LinearRegression())]
+COLUMNS = make_column_transformer(
+    (StandardScaler(), [0]), ("drop", [1]), remainder="passthrough", sparse_threshold=0
+)
+UNION = make_union(StandardScaler(), Normalizer(), "passthrough")
+THREE = [("a", LOGISTIC), ("b", scaled(LOGISTIC)), ("c", "drop")]
+COMPOSITIONS = [
+    (make_pipeline(make_pipeline(StandardScaler()), LOGISTIC), clusters),
+    (make_pipeline(COLUMNS, LOGISTIC), clusters),
+    (COLUMNS, features),
+    (make_pipeline(UNION, Ridge()), responses),
+    (TransformedTargetRegressor(scaled(Ridge()), transformer=StandardScaler()), responses),
+    (TransformedTargetRegressor(Ridge(), func=np.cbrt, inverse_func=cube), responses),
+    (OneVsRestClassifier(scaled(LOGISTIC)), clusters),
+    (OneVsRestClassifier(LOGISTIC), several_labels),
+    (OneVsOneClassifier(LOGISTIC), clusters),
+    (OutputCodeClassifier(RidgeClassifier(), code_size=2, random_state=3), clusters),
+    (MultiOutputClassifier(LOGISTIC), several_labels),
+    (MultiOutputRegressor(Ridge()), two_responses),
+    (ClassifierChain(LOGISTIC, order="random"), several_labels),
+    (RegressorChain(Ridge(), order=[1, 0]), two_responses),
+    (VotingClassifier(THREE, voting="soft"), clusters),
+    (VotingRegressor(LINES), responses),
+    (StackingClassifier([("a", LOGISTIC), ("b", RidgeClassifier())], LOGISTIC, cv=2), clusters),
+    (StackingRegressor(LINES, Ridge(), cv=2), responses),
+    (BaggingClassifier(LOGISTIC, 3, max_features=2), clusters),
+    (BaggingRegressor(Ridge(), 3, max_features=2, oob_score=False), responses),
+    (CalibratedClassifierCV(LOGISTIC, cv=2), clusters),
+    (CalibratedClassifierCV(LOGISTIC, cv=2, ensemble=False), two_classes),
+    (FixedThresholdClassifier(LOGISTIC, threshold=0.3), two_classes),
+]
+if "temperature" in CalibratedClassifierCV.__doc__:  # since scikit-learn 1.8
+    TEMPERED = CalibratedClassifierCV(LOGISTIC, cv=2, method="temperature")
+    COMPOSITIONS += [(TEMPERED, clusters), (TEMPERED, two_classes)]
+COMPOSED = [Case(type(made), {}, made, generate) for made, generate in COMPOSITIONS]
 OWN = [kind for kind in released_classes() if kind.__module__.startswith("sklearn.")]
 SUPPORTED = [Case(kind, {}) for kind in sorted(OWN, key=lambda kind: kind.__name__)]
 BY_NAME = {case.name: case.kind for case in SUPPORTED}

@@ -145,19 +145,6 @@ def test_of_a_covariance_the_variances_are_raised(model, attribute):
     assert raised > 2
 
 
-def test_a_scale_that_is_named_is_raised_too():
-    """It is not that of the variance, which may be left out."""
-    few = [part[::5] for part in PRIVATE]
-    for names in (["scale_"], ["var_", "scale_"]):
-        plan = private(StandardScaler(), 0.03).set_params(release=names).plan(len(few[0]))
-        release = plan.execute(*few, random_state=0)
-        for name in names:
-            values, errors = release.numbers[name], release.standard_errors[name]
-            expected = least(values, errors, getattr(plan.target.public_fit, name))
-            np.testing.assert_allclose(getattr(release.value, name), expected)
-            assert (values < 0).any()
-
-
 def regression_data(n_samples, seed):
     rng = np.random.default_rng(seed)
     X = (rng.normal(size=(n_samples, 8)) + 1.5 * rng.normal(size=(n_samples, 1))) / 8

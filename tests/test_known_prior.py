@@ -18,9 +18,7 @@ from skdp import (
     plan_release,
     release,
 )
-from skdp.audit import audit_release
 from skdp.bounds import mean_bound, svm_bound
-from skdp.codes import Geometry
 
 N, D = 400, 30
 DIRECTIONS = np.random.default_rng(99).normal(size=(3, D)) / 30
@@ -112,22 +110,6 @@ def test_a_mean_of_correlated_columns_is_closer_with_the_prior(plans, mechanism)
 
 
 @every_mechanism
-def test_much_epsilon_releases_nearly_the_exact_value_where_all_numbers_are_kept(mechanism):
-    def few(X):
-        return X[:, :6].mean(axis=0)
-
-    released = release(
-        few,
-        X,
-        mechanism=with_epsilon(mechanism, 1e5),
-        sensitivity=replace(known(), shape=None),  # of six columns alone
-        random_state=0,
-    )
-    assert "6 of 6 directions" in released.guarantee.code
-    np.testing.assert_allclose(released.value, few(X), atol=1e-4)
-
-
-@every_mechanism
 def test_data_unlike_the_prior_are_as_private_and_worse_served(plans, mechanism):
     """The box around the prior mean is as wide as any dataset allows, so it clips nothing."""
     far = np.ones((N, D))
@@ -157,93 +139,6 @@ def test_a_code_is_kept_for_later_releases_at_another_epsilon(plans):
             mechanism=GaussianMechanism(1.0, 1e-5, code=None),
             sensitivity=first.sensitivity,
         )
-
-
-def test_the_same_seed_learns_the_same_code_and_without_one_pilots_differ():
-    mechanism = L2LaplaceMechanism(0.3)
-    codes = [
-        plan_release(
-            means,
-            n_samples=N,
-            mechanism=mechanism,
-            sensitivity=known(prior=seeded(people, 50, seed)),
-        ).mechanism.geometry.code
-        for seed in (1, 1, 2, None)
-    ]
-    assert codes[0] == codes[1]
-    assert codes[0].n_pilot_pairs == 50
-    assert len({code.digest for code in codes}) == 3
-
-
-def test_what_does_not_fit_is_refused_before_an_evaluation():
-    def never(X):
-        raise AssertionError
-
-    bound = known().in_norm(2)
-    with pytest.raises(ValueError, match="bounds neither larger norms"):
-        plan_release(never, n_samples=N, mechanism=LaplaceMechanism(1.0), sensitivity=bound)
-
-
-def test_a_mechanism_that_learns_no_code_has_no_use_for_the_prior():
-    mechanism = LaplaceMechanism(1.0, code=None)
-    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known())
-    assert plan.sensitivity.value == known().value
-    assert plan.n_evaluations == 0
-    assert "prior from" not in str(plan)
-
-
-def test_a_pair_of_the_prior_that_exceeds_the_bound_shows_that_it_is_none():
-    bound = KnownSensitivity(1e-5, "l2", N, prior=people)
-    with pytest.raises(ValueError, match=r"is 1e-05, but a pair of the 'prior' has values that"):
-        plan_release(means, n_samples=N, mechanism=L2LaplaceMechanism(1.0), sensitivity=bound)
-
-
-def test_a_prior_that_holds_the_private_records_is_refused():
-    bound = replace(mean_bound(N, D, ranges=(0, 1)), prior=PublicDataOracle(X))
-    with pytest.raises(ValueError, match="holds the private records"):
-        release(means, X, mechanism=L2LaplaceMechanism(1.0), sensitivity=bound)
-
-
-def test_a_bound_of_zero_is_refused():
-    bound = KnownSensitivity(0.0, "l2", N, prior=people)
-    with pytest.raises(ValueError, match="sensitivity is zero"):
-        plan_release(means, n_samples=N, mechanism=L2LaplaceMechanism(1.0), sensitivity=bound)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"prior": 3}, "An oracle must be a callable"),
-    ],
-)
-def test_parameters_are_checked(options, message):
-    options = {"value": 1.0, "geometry": "l2", "n_samples": N, "prior": people} | options
-    with pytest.raises((TypeError, ValueError), match=message):
-        KnownSensitivity(**options)
-
-
-def test_a_bound_that_may_fail_takes_no_prior():
-    with pytest.raises(ValueError, match="without a gamma"):
-        replace(KnownSensitivity(0.1, "l1", N, gamma=0.05), prior=people)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mechanism", MECHANISMS[::2], ids=["Laplace", "Gaussian"])
-def test_audits_find_the_promise_kept_and_a_third_of_the_noise_caught(mechanism):
-    """A record that goes from corner to corner; seeded, and wrong with probability 1e-4."""
-    mechanism = with_epsilon(mechanism, 3.0)
-    plan = plan_release(means, n_samples=N, mechanism=mechanism, sensitivity=known())
-    target, code = plan.sensitivity.bounded(plan.target), plan.mechanism.geometry.code
-    corner = code.encoder[np.abs(code.encoder).sum(axis=1).argmax()] > 0
-    first, second = X.copy(), X.copy()
-    first[0], second[0] = corner, ~corner
-    pair = [code.forward(target(data, seed=0)) for data in (first, second)]
-    distance = Geometry(mechanism.order).distance(*pair)
-    assert distance <= plan.sensitivity.value
-    mechanism = mechanism.set_params(code=None)
-    options = {"stacked": True, "alpha": 1e-4, "rng": 0, "n_search": 2000, "n_final": 5000}
-    assert not audit_release(*pair, mechanism, plan.sensitivity.value, **options).violated
-    assert audit_release(*pair, mechanism, distance / 3, **options).violated
 
 
 def test_a_single_number_is_drawn_towards_the_prior():
@@ -287,3 +182,25 @@ def test_an_estimator_whose_bound_is_known_is_decoded_too():
     wrong = model.set_params(sensitivity=replace(bound, prior=three), classes=[0, 1, 2])
     with pytest.raises(ValueError, match="known sensitivity is for 2 classes"):
         wrong.fit(X, y)
+
+
+def tiny(value=1e-5, **options):
+    return KnownSensitivity(value, "l2", N, prior=people, **options)
+
+
+HELD = replace(mean_bound(N, D, ranges=(0, 1)), prior=PublicDataOracle(X))
+
+
+@pytest.mark.loop(
+    ("mechanism", "sensitivity", "word"),
+    [
+        (LaplaceMechanism(1.0), lambda: known().in_norm(2), "neither larger norms"),
+        (L2LaplaceMechanism(1.0), tiny, "is 1e-05, but a pair of the 'prior'"),
+        (L2LaplaceMechanism(1.0), lambda: tiny(0.0), "sensitivity is zero"),
+        (L2LaplaceMechanism(1.0), lambda: tiny(gamma=0.05), "without a gamma"),
+        (L2LaplaceMechanism(1.0), lambda: HELD, "holds the private records"),
+    ],
+)
+def test_a_prior_that_does_not_fit_is_refused(mechanism, sensitivity, word):
+    with pytest.raises(ValueError, match=word):
+        release(means, X, mechanism=mechanism, sensitivity=sensitivity())

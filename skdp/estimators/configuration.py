@@ -1,8 +1,4 @@
-"""Set up an estimator so that its fits can be compared.
-
-Public fit, pairs and private fit are fits of the same estimator: silent, without a cache, of
-classes whose fitted state is in public attributes, and with random numbers that can be repeated.
-"""
+"""Set up an estimator so that its fits can be compared: silent, without caches, repeatable."""
 
 from __future__ import annotations
 
@@ -42,7 +38,7 @@ def without_side_effects(estimator: Estimator) -> Estimator:
     """Return a clone whose fit writes no cache, prints nothing and has a repeatable structure."""
     estimator = make_quiet(clone(estimator))
     settings = {
-        member.parameter("random_state"): STRUCTURAL_SEED
+        member.named("random_state"): STRUCTURAL_SEED
         for member in configured_members(estimator)
         if traits_of(member.estimator).seeded_structure
         and not isinstance(member.estimator.random_state, Integral)
@@ -132,10 +128,9 @@ def _quiet(name: str, value: object) -> Any:
         return value
     if name == "memory" or "callback" in name or ("monitor" in name and callable(value)):
         return None
-    silent = VERBOSITY.get(name)
-    if silent is not None and isinstance(value, Real | np.bool_):
-        # a type of numbers converts another number
-        return type(value)(silent) if float(value) > silent else value  # type: ignore[call-arg]
+    if name in VERBOSITY and isinstance(value, Real | np.bool_):
+        quiet: Any = type(value)  # which converts another number
+        return quiet(VERBOSITY[name]) if float(value) > VERBOSITY[name] else value
     if isinstance(value, dict) and "weight" not in name:  # weights are by class, of any name
         options = {key: _quiet(str(key), option) for key, option in value.items()}
         return value if all(options[key] is value[key] for key in value) else options

@@ -12,11 +12,7 @@ from skdp.core.types import Estimator
 
 
 def clean_copy(estimator: Estimator) -> Estimator:
-    """Copy an estimator with all that it holds, and clear what nobody wrote.
-
-    Each node of a tree has seven padding bytes, which pickling stores. In a copy they hold what
-    stood in that memory before, such as most of a private number.
-    """
+    """Copy an estimator, and clear padding bytes of trees, where old memory would stay."""
     copied = copy.deepcopy(estimator)
     for tree in _trees(copied):
         state = tree.__getstate__()

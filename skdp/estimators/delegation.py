@@ -31,19 +31,27 @@ def _released_has(*names: str) -> Callable[[Method], Method]:
     return available_if(check)
 
 
-def _of_model(name: str, does: str, *columns: str) -> Callable[[Any, Container], Any]:
-    """Hand a method that takes records to the released estimator."""
-
-    def method(self: DelegatedMethods, X: Container) -> Any:
-        return getattr(self._released(), name)(X)
-
-    method.__name__ = name
-    method.__doc__ = f"""{does} with the released estimator.
-
+RECORDS = """
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Records.
+"""
+
+
+def _of_model(name: str, does: str, *columns: str) -> Callable[..., Any]:
+    """Hand a method that takes records to the released estimator."""
+
+    def method(self: DelegatedMethods, X: Container, **params: Any) -> Any:
+        released = self._released()
+        if params.get("return_std"):
+            self._check_served(released, f"{name}(return_std=True)")
+        return getattr(released, name)(X, **params)
+
+    method.__name__ = name
+    method.__doc__ = f"""{does} with the released estimator.
+{RECORDS}        **params : dict
+            Options of the method, such as ``return_std=True``.
 
         Returns
         -------
@@ -65,12 +73,7 @@ def _fit_then(name: str, tells: str, *needs: str) -> Callable[..., Any]:
     method.__doc__ = f"""Fit privately, then {name} the same records with the released estimator.
 
         The result is not private. {tells}.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The private records.
-        y : array-like of shape (n_samples,) or None, default=None
+{RECORDS}        y : array-like of shape (n_samples,) or None, default=None
             As for `fit`.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             As for `fit`.
@@ -84,20 +87,26 @@ def _fit_then(name: str, tells: str, *needs: str) -> Callable[..., Any]:
 
 
 class DelegatedMethods:
-    """Methods that exist exactly when the wrapped estimator has them.
-
-    They see the released estimator only, so they are post-processing and cost no privacy.
-    """
+    """Methods that the wrapped estimator has, as post-processing by the released one."""
 
     estimator: Estimator
     random_state: int | None
     estimator_: Estimator
     _had_seed = False
 
+    predict: Callable[..., NDArray] = _of_model(
+        "predict", "Predict labels or responses", "n_outputs"
+    )
     predict_proba = _of_model("predict_proba", "Predict class probabilities", "n_classes")
     predict_log_proba = _of_model("predict_log_proba", "Predict log-probabilities", "n_classes")
     decision_function = _of_model("decision_function", "Evaluate decision functions", "n_outputs")
     score_samples = _of_model("score_samples", "Evaluate scores, such as log-densities,")
+    fit_predict = _fit_then(
+        "predict",
+        "It says to which cluster each record belongs, or whether it is an outlier",
+        *("fit_predict", "predict"),
+    )
+    fit_transform = _fit_then("transform", "It holds the private records, transformed", "transform")
     transform = _of_model("transform", "Transform records", "n_features_out")
     inverse_transform = _of_model("inverse_transform", "Undo `transform`", "n_features_in")
 
@@ -106,10 +115,9 @@ class DelegatedMethods:
         raise NotImplementedError
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, but no seed of the noise where none was given to the constructor.
+        """Set parameters, but no seed of the noise where the constructor was given none.
 
-        BaggingClassifier, AdaBoostClassifier and others seed their members and keep the seeds, with
-        which the noise could be undone.
+        Ensembles seed their members and keep the seeds, with which the noise could be undone.
 
         Parameters
         ----------
@@ -157,33 +165,6 @@ class DelegatedMethods:
             return getattr(self.estimator_, name)
         return super().__getattribute__(name)  # which raises the first error again
 
-    @_released_has("predict")
-    def predict(self, X: Container, **params: Any) -> NDArray:
-        """Predict with the released estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Records.
-        **params : dict
-            Options of its `predict`, such as ``return_std=True``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predicted labels or responses.
-        """
-        released = self._released()
-        if params.get("return_std"):
-            self._check_served(released, "predict(return_std=True)")
-        return released.predict(X, **params)
-
-    fit_predict = _fit_then(
-        "predict",
-        "It says to which cluster each record belongs, or whether it is an outlier",
-        *("fit_predict", "predict"),
-    )
-
     @_released_has("score")
     def score(self, X: Container, y: Container = None, sample_weight: Container = None) -> float:
         """Score the released estimator on data, as the wrapped one would.
@@ -225,8 +206,6 @@ class DelegatedMethods:
         """
         options = {} if random_state is None else {"random_state": random_state}
         return self._released().sample(n_samples, **options)
-
-    fit_transform = _fit_then("transform", "It holds the private records, transformed", "transform")
 
     @_released_has("get_feature_names_out")
     def get_feature_names_out(self, input_features: object = None) -> NDArray:

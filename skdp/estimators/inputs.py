@@ -118,7 +118,7 @@ def _visits_in_fixed_order(estimator: Estimator) -> bool:
     if traits.bags:
         return True
     parameters = estimator.get_params(deep=False)
-    if "cv" in parameters and (parameters["cv"] is not None or traits.folds):
+    if "cv" in parameters:
         return True  # folds are cut by position
     if isinstance(parameters.get("random_state"), Integral):
         return True  # the same positions are drawn in every fit

@@ -1,9 +1,4 @@
-"""The members of compositions, and the structure that all their fits share with the public fit.
-
-A pipeline or a stack is released member by member. Before a fit the members are parameters, after
-it they are attributes. The structure consists of the members, the columns that each sees, the order
-of a chain, class labels, categories, and the signs and order of components.
-"""
+"""The members of compositions, and the structure that all their fits share with the public fit."""
 
 from __future__ import annotations
 
@@ -17,7 +12,7 @@ from numpy.typing import NDArray
 
 from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of, is_stateless, traits_of
-from skdp.estimators.catalog.compositions import is_classifier_chain, is_frozen, is_pipeline
+from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
 from skdp.estimators.catalog.entry import Members
 from skdp.estimators.moments import MomentClassifier
 from skdp.estimators.packing import same
@@ -27,18 +22,14 @@ OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_
 
 
 class Member(NamedTuple):
-    """An estimator inside another one, or the whole, whose path is empty.
-
-    Before a fit the path names parameters, such as "estimator"; after it, members of the fitted
-    composition, such as "estimators_[0]". A member that `transforms` has a step behind it.
-    """
+    """The whole, whose path is empty, or a member at a path, such as "estimators_[0]"."""
 
     path: tuple[str, ...]
     estimator: Estimator
     transforms: bool = False
 
-    def parameter(self, name: str) -> str:
-        """Return the name that a parameter of the member has in ``set_params`` of the whole."""
+    def named(self, name: str) -> str:
+        """Return the name that a parameter or an attribute of the member has in the whole."""
         return "__".join((*self.path, name))
 
 
@@ -160,9 +151,8 @@ def drop_out_of_bag(released: Estimator) -> None:
 def classes_of_outputs(fitted: Estimator, n_outputs: int = 1) -> list[NDArray]:
     """Return the class labels of a classifier, in the order of the outputs."""
     fitted = last_step(fitted)
-    if is_classifier_chain(fitted):
-        by_output = dict(zip(fitted.order_, fitted.classes_, strict=True))
-        return [by_output[output] for output in range(len(by_output))]
+    if hasattr(fitted, "order_"):  # of a chain
+        return [fitted.classes_[place] for place in np.argsort(fitted.order_)]
     if isinstance(fitted.classes_, list):
         return fitted.classes_
     return [fitted.classes_] if n_outputs == 1 else [np.array([0, 1])] * n_outputs
@@ -170,9 +160,7 @@ def classes_of_outputs(fitted: Estimator, n_outputs: int = 1) -> list[NDArray]:
 
 def check_structure(fitted: Estimator, public_fit: Estimator) -> None:
     """Refuse a fit whose members are not those of the public fit, without naming a value."""
-    if type(fitted) is type(public_fit) and not is_composition(public_fit):
-        _check_classes(fitted, public_fit)
-        return
+    _check_classes(fitted, public_fit)
     members = [*fitted_members(fitted)], [*fitted_members(public_fit)]
     if len(members[0]) != len(members[1]):
         raise ValueError("the members of a composition changed")
@@ -200,10 +188,7 @@ def labels_in(public_fit: Estimator) -> tuple:
 
 
 def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estimator:
-    """Set open `categories` and `classes` to those of the public fit, in place.
-
-    A class that is missing in private records is then no error.
-    """
+    """Set open `categories` and `classes` to those of the public fit, in place."""
     settings: dict[str, list] = {}
     for path, part, _ in fitted_members(public_fit):
         if isinstance(getattr(part, "categories", None), str):
@@ -224,10 +209,7 @@ def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estima
 def with_canonical_steps(
     estimator: Estimator, public_fit: Estimator, parts: list[ReleasedPart]
 ) -> tuple[Estimator, list[ReleasedPart]]:
-    """Exchange, in place, aligned steps that have steps behind them for CanonicalSteps.
-
-    The parts of one step, as in members of a bag, are aligned to the public fit of the first.
-    """
+    """Exchange, in place, aligned steps that have steps behind them for CanonicalSteps."""
     steps = {
         member.path: member.estimator
         for member in configured_members(estimator)

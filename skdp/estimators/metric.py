@@ -41,10 +41,7 @@ def output_metric(
     restore: Callable[[NDArray[np.float64]], Estimator],
     X: Container,
 ) -> NDArray[np.float64] | LocalMetric | None:
-    """Estimate the metric of an estimator's output, with one evaluation per parameter.
-
-    It is local if the output is not linear in the parameters, None if no output changes with them.
-    """
+    """Estimate the metric of an estimator's output; None if no output has derivatives."""
     outputs = (*_OUTPUTS, "predict") if is_regressor(public_fit) else _OUTPUTS
 
     def smooth(values: NDArray[np.float64]) -> Estimator:
@@ -76,10 +73,7 @@ def output_metric(
 def linear_metric(
     public_fit: Estimator, shapes: Sequence[tuple[int, ...]], X: Container
 ) -> NDArray[np.float64]:
-    """Return the metric of ``coef_ @ x + intercept_``: mean squares of features, 1 per intercept.
-
-    `shapes` are those of `coef_` and, if it is released, of `intercept_`.
-    """
+    """Return the metric of a linear function: mean squares of features, 1 for an intercept."""
     if is_pipeline(public_fit):
         X = public_fit[:-1].transform(X)
     squares = X.multiply(X) if sparse.issparse(X) else np.square(np.asarray(X, dtype=np.float64))

@@ -18,17 +18,7 @@ from skdp.core.types import Container, Matrix
 
 
 def class_codes(n_classes: int) -> Matrix:
-    """Return a code for each class: the corners of a simplex around 0, in n_classes - 1 dimensions.
-
-    The product of two codes is [same class] - 1 / n_classes.
-
-    Examples
-    --------
-    >>> from skdp.estimators.moments import class_codes
-    >>> class_codes(2)
-    array([[-0.70710678],
-           [ 0.70710678]])
-    """
+    """Return the corners of a simplex around 0, a row per class; products are [same] - 1 / k."""
     codes = np.zeros((n_classes, n_classes - 1))
     for k in range(1, n_classes):  # Helmert's contrasts: orthonormal columns, each of sum 0
         codes[:k, k - 1] = -1 / np.sqrt(k * (k + 1))
@@ -36,9 +26,9 @@ def class_codes(n_classes: int) -> Matrix:
     return codes
 
 
-def mean_product(codes: Matrix, features: Container) -> Matrix:
+def mean_product(codes: Container, features: Container) -> Matrix:
     """Return the mean over the records of code times features, shape (n_codes, n_features)."""
-    return np.asarray(safe_sparse_dot(codes.T, features, dense_output=True)) / len(codes)
+    return np.asarray(safe_sparse_dot(codes.T, features, dense_output=True)) / codes.shape[0]
 
 
 def with_constant(features: Container, constant: float) -> Container:
@@ -72,30 +62,44 @@ class MomentModel(BaseEstimator):
         -------
         self : object
             Fitted.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or a label is not among `classes`.
         """
         self._check()
         options = {"accept_sparse": "csr", "y_numeric": is_regressor(self)}
         X, y = validate_data(self, X, y, dtype=np.float64, **options)
         self._see(y)
         self.moment_ = mean_product(self._codes(y), with_constant(X, self.constant))
-        self.second_moment_ = (
-            mean_second_moment(X)
-            if self.second_moment is None
-            else as_second_moment(self.second_moment, X.shape[1], type(self).__name__)
-        )
+        if self.second_moment is None:
+            rows = with_constant(X, 1.0)
+            self.second_moment_ = mean_product(rows, rows)
+        else:
+            self.second_moment_ = self._given_second_moment(X.shape[1])
         self.derive()
         return self
+
+    def predict(self, X: Container) -> NDArray:
+        """Predict the class whose code is nearest, or the response.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels or responses.
+        """
+        return self._answers(self._scores(X))
 
     def _see(self, y: NDArray) -> None:
         """Learn the class labels, if any."""
 
     def _codes(self, y: NDArray) -> Matrix:
         """Return a row for each response, by which its record is multiplied."""
+        raise NotImplementedError
+
+    def _answers(self, scores: NDArray) -> NDArray:
+        """Turn scores into predictions."""
         raise NotImplementedError
 
     def _solve(self) -> Matrix:
@@ -122,6 +126,21 @@ class MomentModel(BaseEstimator):
             fits = is_real(value) and 0 <= value <= most
             check_rules(type(self).__name__, **{name: (value, fits, f"be a number in [0, {most}]")})
 
+    def _given_second_moment(self, n_features: int) -> Matrix:
+        """Check a given second moment, and append the constant where it is that of x alone."""
+        matrix = floats(self.second_moment)
+        matrix = np.empty(0) if matrix is None else matrix
+        if matrix.shape == (n_features, n_features):
+            matrix = linalg.block_diag(matrix, 1.0)
+        fits = matrix.shape == (n_features + 1,) * 2 and np.isfinite(matrix).all()
+        rule = (
+            f"be a symmetric matrix of finite numbers for {n_features} features or for them and "
+            "the constant 1"
+        )
+        is_moment = fits and np.allclose(matrix, matrix.T)
+        check_rules(type(self).__name__, second_moment=(self.second_moment, is_moment, rule))
+        return matrix
+
     def _scores(self, X: Container) -> Matrix:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
@@ -139,32 +158,28 @@ class MomentModel(BaseEstimator):
 class MomentClassifier(ClassifierMixin, MomentModel):
     """Classify by least squares on class codes, with one moment learned from the records.
 
-    Each class has a code, a corner of a simplex around 0. The moment is the mean over the records
-    of code times (x, c), with a constant c. Multiplied by the inverse of the second moment of
-    (x, c) it is the least squares prediction of the code, and a record goes to the class whose code
-    is nearest. Few private numbers of a small sensitivity are needed; the rest can be public.
+    Each class has a code, a corner of a simplex around 0. The moment is the mean of code times
+    (x, c), with a constant c. With the inverse of the second moment of (x, c) it predicts the code.
+    Few private numbers of a small sensitivity are needed; the rest can be public.
 
     Parameters
     ----------
     constant : float in [0, 1e100], default=0.5
         The constant c. A larger one costs more noise in all numbers, and leaves less in the
-        intercept; 0 leaves the intercept out. It suits records of length 1.
+        intercept; 0 leaves the intercept out.
     shrinkage : float in [0, 1], default=0.1
-        Share by which the second moment is shrunk toward an isotropic one around 0; 0 is least
-        squares. The more noise, and the more the public records differ, the nearer to 1 it should
-        be.
+        Share by which the second moment is shrunk toward an isotropic one; 0 is least squares. More
+        noise calls for a larger share.
     second_moment : array-like of shape (n_features + 1, n_features + 1), or None, default=None
-        Public mean of (x, 1)(x, 1)^T, such as `second_moment_` of a model fitted on public
-        features; or of x x^T, shape (n_features, n_features), where features have mean 0. None
-        takes that of the records of fit. A private fit releases the moment alone: the second moment
-        is then that of the oracle's records, or isotropic where the sensitivity is known on paper.
+        Public mean of (x, 1)(x, 1)^T; or of x x^T, shape (n_features, n_features), where features
+        have mean 0. None takes that of the records of fit: for a private fit those of the oracle,
+        or an isotropic one where the sensitivity is known on paper.
     classes : array-like of shape (n_classes,) or None, default=None
         The class labels; None takes those that occur in fit.
     refit_on : array-like, sparse or data frame of shape (n_public, n_features), or None, \
             default=None
         Public records without labels, as this step of a pipeline sees them. The model labels them
-        and takes the coefficients of a fit to these labels, which average the noise in single
-        coefficients. The other attributes stay.
+        and takes the coefficients of a fit to these labels, which averages noise.
 
     Attributes
     ----------
@@ -178,11 +193,6 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         Its intercepts.
     classes_ : ndarray of shape (n_classes,)
         The class labels.
-
-    See Also
-    --------
-    MomentRegressor : The same for a real response.
-    ClipNorm : Bounds the records, so that the sensitivity of the moment is known.
 
     Examples
     --------
@@ -252,11 +262,10 @@ class MomentClassifier(ClassifierMixin, MomentModel):
                 f"{self.n_features_in_}. Got {rows.shape[1]}."
             )
         parameters = self.get_params() | {"classes": self.classes_, "refit_on": None}
-        fitted = MomentClassifier(**parameters).fit(rows, self._labels(self._linear(rows)))
+        fitted = MomentClassifier(**parameters).fit(rows, self._answers(self._linear(rows)))
         self.coef_, self.intercept_ = fitted.coef_, fitted.intercept_
 
-    def _labels(self, scores: Matrix) -> NDArray:
-        """Return the class whose code is nearest."""
+    def _answers(self, scores: NDArray) -> NDArray:
         best = scores[:, 0] > 0 if len(self.classes_) == 2 else scores.argmax(axis=1)
         return self.classes_[np.asarray(best, dtype=np.intp)]
 
@@ -277,28 +286,12 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X: Container) -> NDArray:
-        """Predict the class whose code is nearest.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        return self._labels(self._scores(X))
-
 
 class MomentRegressor(RegressorMixin, MomentModel):
     """Least squares, with one moment learned from the records.
 
-    The moment is the mean over the records of t times (x, c), with a constant c and t the response,
-    scaled to [-1, 1] if a range of it is declared. Multiplied by the inverse of the second moment
-    of (x, c) it is the least squares fit. See :class:`MomentClassifier`.
+    The moment is the mean of t times (x, c), with a constant c and t the response, scaled to
+    [-1, 1] if a range of it is declared.
 
     Parameters
     ----------
@@ -322,10 +315,6 @@ class MomentRegressor(RegressorMixin, MomentModel):
         Coefficients.
     intercept_ : float
         Intercept.
-
-    See Also
-    --------
-    MomentClassifier : The same for classes.
 
     Examples
     --------
@@ -360,25 +349,13 @@ class MomentRegressor(RegressorMixin, MomentModel):
         scaled = (np.asarray(y, dtype=np.float64) - middle) / half
         return (scaled if self.y_range is None else np.clip(scaled, -1, 1))[:, None]
 
+    def _answers(self, scores: NDArray) -> NDArray:
+        return scores
+
     def derive(self) -> None:
         middle, half = self._scale()
         scores = half * self._solve()[0]
         self.coef_, self.intercept_ = scores[:-1], float(scores[-1] + middle)
-
-    def predict(self, X: Container) -> NDArray[np.float64]:
-        """Predict the response.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Responses.
-        """
-        return self._scores(X)
 
     def _scale(self) -> tuple[float, float]:
         """Return middle and half the width of the range of the response."""
@@ -396,25 +373,3 @@ class MomentRegressor(RegressorMixin, MomentModel):
         fits = 0 < (high - low) / 2 < np.inf  # a comparison with NaN is false
         rule = "be a pair of finite numbers, the lower one first"
         check_rules("MomentRegressor", y_range=(self.y_range, fits, rule))
-
-
-def mean_second_moment(X: Container) -> Matrix:
-    """Return the mean of (x, 1)(x, 1)^T."""
-    rows = with_constant(X, 1.0)
-    return np.asarray(safe_sparse_dot(rows.T, rows, dense_output=True)) / rows.shape[0]
-
-
-def as_second_moment(given: ArrayLike, n_features: int, owner: str) -> Matrix:
-    """Check a given second moment, and append the constant where it is that of x alone."""
-    matrix = floats(given)
-    matrix = np.empty(0) if matrix is None else matrix
-    if matrix.shape == (n_features, n_features):
-        matrix = linalg.block_diag(matrix, 1.0)
-    fits = matrix.shape == (n_features + 1,) * 2 and np.isfinite(matrix).all()
-    rule = (
-        f"be a symmetric matrix of finite numbers for {n_features} features or for them and the "
-        "constant 1"
-    )
-    is_moment = fits and np.allclose(matrix, matrix.T)
-    check_rules(owner, second_moment=(given, is_moment, rule))
-    return matrix

@@ -12,10 +12,8 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from skdp.core.checks import shown
-from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.metric import OutputMetric
-from skdp.core.plain import find_non_finite
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import lookup, released_entry
@@ -38,58 +36,37 @@ from skdp.estimators.members import (
 from skdp.estimators.metric import MAX_EVALUATED, linear_metric, output_metric
 from skdp.estimators.moments import MomentClassifier
 from skdp.estimators.packing import flat, is_float, take
-from skdp.estimators.parts import ReleasedPart, anchor_of
+from skdp.estimators.parts import ReleasedPart
 
 
 class ParameterTarget(Target):
-    """The fitted parameters of an estimator, flattened.
-
-    The target fits a clone and joins the released attributes into a vector; :meth:`restore` writes
-    them on a copy of the public fit. The catalog names the attributes of "auto"; a name such as
-    ``"estimators_[0]__coef_"`` reaches into a composition.
-    """
+    """The fitted parameters of an estimator as a vector; `restore` writes them on a public copy."""
 
     fits_estimator = True
 
     def __init__(self, estimator: Estimator, release: str | Sequence[str], public_fit: Estimator):
         self.estimator = with_public_structure(without_side_effects(estimator), public_fit)
         self.public_fit = public_fit
-        self.names = _released_names(public_fit, release)
-        self._parts = _released_parts(public_fit, self.names)
-        self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, self._parts)
+        parts = _released_parts(public_fit, release)
+        self.names = tuple("__".join((*part.path, name)) for part in parts for name in part.names)
+        self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, parts)
         self._like = self._values(public_fit)
         self._errors: Values = {}
         self.allow_nan = takes(estimator, "allow_nan")
         self._shuffled = order_matters(estimator)
         self._seeds = seed_names(self.estimator)
-        parameters = self.estimator.get_params(deep=True).values()
-        self._is_composite = any(hasattr(value, "fit") for value in parameters)
         last = last_step(public_fit)
         self.needs_labels = not isinstance(last, MomentClassifier), is_composition(last)
-        self._is_plain = public_name(type(self.estimator)) != "" and all(
-            isinstance(value, str | int | float | None) for value in parameters
-        )
         self.key_parts = (self.names, self.estimator, self._parts, labels_in(public_fit))
-        configured = describe(estimator)
-        self.description = f"{', '.join(self.names)} of {configured}{anchor_of(self._parts)}"
+        self.description = f"{', '.join(self.names)} of {describe(estimator)}"
 
     def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
         """Fit on the dataset and return the released attributes as a vector."""
-        # a clone, or what is the same where there are no parameters to copy, in a tenth of the time
-        fitted = copy.copy(self.estimator) if self._is_plain else clone(self.estimator)
-        if self._seeds:
-            fitted.set_params(**dict.fromkeys(self._seeds, seed))
+        fitted = clone(self.estimator).set_params(**dict.fromkeys(self._seeds, seed))
         dataset = Dataset(*parts)
         if self._shuffled:
             dataset = reorder(dataset, seed)
-        # Parts of a composite estimator may make infinite numbers of finite ones.
-        finite = not self._is_composite and all(
-            find_non_finite(part) is None for part in dataset.parts
-        )
-        with config_context(
-            assume_finite=finite or None,  # None leaves it as it is
-            skip_parameter_validation=True,  # the public fit has validated the parameters
-        ):
+        with config_context(skip_parameter_validation=True):  # the public fit has done it
             return self.flatten(fit_on(fitted, dataset))
 
     def closed_form(self, *records: Container) -> None:
@@ -132,10 +109,9 @@ class ParameterTarget(Target):
     def without_records(self) -> ParameterTarget:
         """Return what only restores: a copy whose public fit does not describe its records."""
         slim = copy.copy(self)
-        slim.estimator = None
+        slim.estimator = slim.key_parts = None
         slim.public_fit, slim._parts = clean_copy((self.public_fit, self._parts))
         for part in slim._parts:
-            part.drop_records(part.public_fit)
             part.drop_records(reach(slim.public_fit, part.path))
         drop_out_of_bag(slim.public_fit)
         return slim
@@ -165,24 +141,29 @@ class ParameterTarget(Target):
         }
 
 
-def _released_names(public_fit: Estimator, release: str | Sequence[str]) -> tuple[str, ...]:
-    if is_auto(release):
-        names = tuple(
-            "__".join((*path, attribute))
-            for path, part, _ in fitted_parts(public_fit)
-            for attribute in _attributes_of(path, part)
-        )
-    else:
-        names = tuple(release)
-        for name in names:
-            _check_released(public_fit, name)
-    if not names:
+def _released_parts(public_fit: Estimator, release: str | Sequence[str]) -> list[ReleasedPart]:
+    """Find the members that learn, each with the attributes that it releases."""
+    found: dict[tuple[str, ...], list[str]] = {
+        path: [*_attributes_of(path, part)] if is_auto(release) else []
+        for path, part, _ in fitted_parts(public_fit)
+    }
+    for name in () if is_auto(release) else release:
+        _check_released(public_fit, name)
+        path, attribute = split_name(public_fit, name)
+        found.setdefault(path, []).append(attribute)
+    if not any(found.values()):
         raise ValueError(
             f"There is nothing to release: {type(public_fit).__name__} as configured learns "
             "nothing from private records, so it needs no privacy. Fit it on public ones, and use "
             "that."
         )
-    return names
+    parts = []
+    for path, names in found.items():
+        part, released = reach(public_fit, path), tuple(names)
+        # an unknown class is taken as it is
+        entry = released_entry(part, path) or Entry(attributes=released)
+        parts.append(ReleasedPart(path, released, part, entry))
+    return parts
 
 
 def _attributes_of(path: tuple[str, ...], part: Estimator) -> tuple[str, ...]:
@@ -195,22 +176,6 @@ def _attributes_of(path: tuple[str, ...], part: Estimator) -> tuple[str, ...]:
     return lookup(part, path).names(part)
 
 
-def _released_parts(public_fit: Estimator, names: Sequence[str]) -> list[ReleasedPart]:
-    """Sort the released attributes by the estimators that have them."""
-    attributes: dict[tuple[str, ...], list[str]]
-    attributes = {path: [] for path, _, _ in fitted_parts(public_fit)}
-    for name in names:
-        path, attribute = split_name(public_fit, name)
-        attributes.setdefault(path, []).append(attribute)
-    parts = []
-    for path, found in attributes.items():
-        part, released = reach(public_fit, path), tuple(found)
-        # an unknown class is taken as it is
-        entry = released_entry(part, path) or Entry(attributes=released)
-        parts.append(ReleasedPart(path, released, part, entry))
-    return parts
-
-
 def _check_released(public_fit: Estimator, name: str) -> None:
     """Refuse a name that is not of a fitted attribute of floats, or of one that cannot be set."""
     try:
@@ -220,9 +185,9 @@ def _check_released(public_fit: Estimator, name: str) -> None:
         owner = value = None
     if not is_float(value):
         choices = [
-            "__".join((*path, attribute))
-            for path, part, _ in fitted_parts(public_fit)
-            for attribute, value in vars(part).items()
+            part.named(attribute)
+            for part in fitted_parts(public_fit)
+            for attribute, value in vars(part.estimator).items()
             if attribute.endswith("_") and is_float(value)
         ]
         raise ValueError(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -21,11 +19,7 @@ from skdp.estimators.packing import flat, is_float, same, shapes_of
 
 @dataclass(frozen=True)
 class ReleasedPart:
-    """An estimator with fitted state of its own, inside the one that is released.
-
-    The `path` names the steps that lead to it, and `names` the attributes that it releases. Its
-    `entry` is kept, since a worker process does not share the catalog.
-    """
+    """A member that is released, at a path, with its entry, which a worker's catalog may lack."""
 
     path: tuple[str, ...]
     names: tuple[str, ...]
@@ -72,26 +66,32 @@ class ReleasedPart:
     def finish(self, released: Estimator) -> None:
         """Drop what describes the public records, repair what was released, and derive the rest."""
         self.drop_records(released)
-        if self.entry.finish is None:
-            return
         named = {name: getattr(released, name) for name in self.names}
         if self.entry.read is not None:
             for name, value in self.entry.read(self.public_fit, self.public_fit).items():
                 setattr(released, name, named.get(name, value))
-        self.entry.finish(released, self.public_fit)
+        self._repair(released)
+        if self.entry.finish is not None:
+            self.entry.finish(released, self.public_fit)
         for name in named.keys() - set(self._registered):
             setattr(released, name, named[name])  # the user named what could be derived
 
+    def _repair(self, released: Estimator) -> None:
+        """Bring the attributes of the entry back into their ranges."""
+        for name in self.entry.repairs.keys() & set(self._registered):
+            rule, values = self.entry.repairs[name], getattr(released, name)
+            public = getattr(self.public_fit, name)
+            is_list = isinstance(values, list)
+            repaired = list(map(rule, values, public)) if is_list else rule(values, public)
+            setattr(released, name, repaired)
+
     def raise_divisors(self, values: Values, public: Values, errors: Values) -> Values:
         """Raise divisors that noise hides; values go by names with the path."""
-        if self.entry.divisors is None:
-            return {}
-        own = {name: "__".join((*self.path, name)) for name in self.names}
-        values, public, errors = (
-            {name: every[full] for name, full in own.items()} for every in (values, public, errors)
-        )
-        raised = self.entry.divisors(values, public, errors, self.public_fit)
-        return {own[name]: value for name, value in raised.items()}
+        raised = {}
+        for name in self.entry.divisors.keys() & set(self.names):
+            full, rule = "__".join((*self.path, name)), self.entry.divisors[name]
+            raised[full] = rule(values[full], public[full], errors[full], self.public_fit)
+        return raised
 
     @property
     def key_parts(self) -> tuple:
@@ -121,20 +121,8 @@ class ReleasedPart:
         return {name: short[name] if name in short else getattr(fitted, name) for name in names}
 
 
-def anchor_of(parts: Sequence[ReleasedPart]) -> str:
-    """Name the public fit that the values of a target are aligned to; empty if they are not."""
-    anchor = b"".join(part.anchor() for part in parts)
-    if not anchor:
-        return ""
-    return f", aligned to public fit {hashlib.sha256(anchor).hexdigest()[:12]}"
-
-
 class CanonicalStep(BaseEstimator):
-    """A step that takes the signs and the order of the public fit as soon as it is fitted.
-
-    The next steps must be fitted to the components that are released, and to the output of
-    `transform`, which may differ from `fit_transform` as in DictionaryLearning.
-    """
+    """A step that takes the signs and the order of the public fit as soon as it is fitted."""
 
     def __init__(self, estimator: Estimator, parts: dict[int | None, ReleasedPart]):
         self.estimator = estimator

@@ -134,14 +134,11 @@ def warn_of_unknown_categories(public_fit: Estimator, form: Form) -> None:
         raises = getattr(part, "handle_unknown", None) == "error"
         columns = getattr(part, "feature_names_in_", [None])
         if raises and not declared.issuperset(columns):
-            listed = not isinstance(part.categories, str)
-            unknown = "is not listed" if listed else "the public records lack"
-            ordinal = "'use_encoded_value', unknown_value=-1"
-            remedy = "'ignore'" if hasattr(part, "sparse_output") else ordinal
             warn(
                 f"The {type(part).__name__} in the 'estimator' of PrivateEstimator raises where a "
-                f"private record has a category that {unknown}, if only by its spelling, after the "
-                f"budget has paid. Set handle_unknown={remedy}, or give the oracle's columns the "
-                "dtype 'category': then such a record is refused before."
+                "private record has a category that is not listed or that the public records lack, "
+                "after the budget has paid. Set handle_unknown='ignore', or 'use_encoded_value' "
+                "with unknown_value=-1; or give the oracle's columns the dtype 'category': then "
+                "such a record is refused before."
             )
             return

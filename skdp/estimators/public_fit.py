@@ -22,14 +22,9 @@ SPARSE_ENTRIES = 20
 
 
 def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Dataset:
-    """Make records of the declared shape, from public metadata alone.
-
-    Number of records, columns, dtypes, container and number of outputs are those of the dataset, of
-    which no entry is read. `classes` is one array for all outputs or one for each; None where the
-    response is real.
-    """
+    """Make records of the declared shape and dtypes, from public metadata; no entry is read."""
     X = dataset.X
-    check_numeric(X)
+    _check_numeric(X)
     rng = np.random.default_rng(0)
     n_samples = X.shape[0]
     most = max(map(len, classes)) if classes else 0
@@ -60,7 +55,7 @@ def _features(X: Container, rng: np.random.Generator) -> Container:
     return in_container_of(X, sparse.coo_array((values, (rows, columns)), shape=X.shape))
 
 
-def check_numeric(X: Container) -> None:
+def _check_numeric(X: Container) -> None:
     """Refuse columns, by their type, for which no records can be invented."""
     names = [repr(name) for name in column_names(X) or ()] or ["X"]
     named = zip(names, dtypes_of(X), strict=True)

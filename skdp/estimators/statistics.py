@@ -1,8 +1,4 @@
-"""Means over bounded records, with bounds on how far one record can move them.
-
-A statistic is the mean over the records of code times features, a matrix. The code follows from the
-response, the features from the clipped record, so both are bounded. All else is post-processing.
-"""
+"""Means over bounded records, with bounds on how far one record can move them."""
 
 from __future__ import annotations
 
@@ -58,11 +54,7 @@ class Front:
 
 
 class Statistic(ABC):
-    """A mean over the records, which is released where the sensitivity is known on paper.
-
-    A subclass sets the `shape` of the mean; `l1` and `l2`, the most that one record can move the
-    sum over the records; and `largest`, the largest norm of what a record adds to the sum.
-    """
+    """A mean over clipped records: `l1`, `l2` bound a change of the sum, `largest` each term."""
 
     shape: tuple[int, int]
     l1: float
@@ -124,6 +116,7 @@ class Products(Statistic):
     """A mean of code times features, whose code follows from the response."""
 
     constant: float = 0.0
+    n_codes: int = 1
 
     @abstractmethod
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
@@ -136,12 +129,30 @@ class Products(Statistic):
     def __call__(self, X: Container, y: NDArray | None) -> Matrix:
         return mean_product(self.codes(y, X.shape[0]), self.features(X))
 
+    def _measure(
+        self,
+        n_features: int,
+        size: float,
+        absolute: float,
+        within: tuple[float, float] = (0.0, 0.0),
+        across: float = math.sqrt(2),
+    ) -> None:
+        """Set the bounds, of products of these sizes in the L2 and in the L1 norm.
+
+        The features change by at most `within`, in L1 and L2, while the code stays. Else they are
+        those of two codes, which are `across` apart.
+        """
+        self.shape, self.largest = (self.n_codes, n_features), size
+        self.l2 = max(across * size, within[1])
+        self.l1 = min(math.sqrt(math.prod(self.shape)) * self.l2, max(2 * absolute, within[0]))
+
 
 class OfClasses(Products):
     """A statistic whose classes have codes, by default the rows of the identity."""
 
     def _bound(self, estimator: Estimator) -> None:
         self.classes = estimator.classes_
+        self.n_codes = self._table().shape[1]
 
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
         return self._table()[np.searchsorted(self.classes, np.asarray(y, dtype=self.classes.dtype))]

@@ -1,8 +1,4 @@
-"""Estimators that keep in public attributes what scikit-learn keeps in private ones.
-
-Only public attributes can be released and set again. Each class here computes the same as the class
-that it derives from, and replaces it wherever it is released.
-"""
+"""Estimators that keep in public attributes what scikit-learn keeps in private ones."""
 
 from __future__ import annotations
 
@@ -59,28 +55,14 @@ class StandardizedPowerTransformer(PowerTransformer):
 
 
 class DiscriminantProjection(LinearDiscriminantAnalysis):
-    """A LinearDiscriminantAnalysis that transforms by an affine map, read off at d + 2 points.
-
-    The rows of `components_` are the directions of the projection, `offset_` the image of 0.
-    """
+    """A LinearDiscriminantAnalysis that transforms by the map `components_` @ x + `offset_`."""
 
     def fit(self, X: Container, y: Container) -> Self:
         """Fit as LinearDiscriminantAnalysis does, then read its map."""
         super().fit(X, y)
-        names = self.__dict__.pop("feature_names_in_", None)  # the points below have none
-        values = np.asarray(X, dtype=np.float64)
-        center = values.mean(axis=0)
-        # Steps as long as the records are far away make the rounding error relatively small.
-        steps = np.maximum(np.abs(center), values.std(axis=0))
-        moved = center + np.where(steps > 0, steps, 1.0)
-        points = np.vstack(
-            [np.zeros_like(center), center, np.where(np.eye(len(center)), moved, center)]
-        )
-        images = np.asarray(super().transform(points), dtype=np.float64)
-        if names is not None:
-            self.feature_names_in_ = names
-        self.offset_ = images[0]
-        self.components_ = ((images[2:] - images[1]) / (moved - center)[:, None]).T
+        scalings = self.scalings_[:, : super().transform(X[:1]).shape[1]]
+        self.components_ = scalings.T
+        self.offset_ = -self.xbar_ @ scalings if self.solver == "svd" else np.zeros(len(scalings.T))
         return self
 
     def transform(self, X: Container) -> Container:

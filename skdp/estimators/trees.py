@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -46,17 +45,11 @@ class LeafTarget(BaseEstimator):
         Lowest and highest response, of all outputs or output by output; private responses outside
         are clipped. A public fact that must be declared for regressors; None for classifiers.
 
-    See Also
-    --------
-    PrivateEstimator : Takes it as `release`; "auto" takes it for the classifiers.
-
     Notes
     -----
     After the noise, negative counts become zero, sums are clipped to what the count and `y_range`
-    allow, and a leaf with less than half a record takes the value of the node above it. This is
-    post-processing and costs no privacy. With ``class_weight`` the noisy counts are weighted;
-    "balanced" takes the frequencies of the classes from them. Members of a forest see all records,
-    whatever `bootstrap` says; impurities and sample counts are those of the public fit.
+    allow, and a leaf with less than half a record takes the value of the node above it. Members of
+    a forest see all records, whatever `bootstrap` says.
 
     Examples
     --------
@@ -84,7 +77,7 @@ class LeafTarget(BaseEstimator):
         Parameters
         ----------
         estimator : estimator object
-            The estimator as configured.
+            As configured.
         public_fit : estimator object
             The same, fitted on public records.
 
@@ -92,11 +85,6 @@ class LeafTarget(BaseEstimator):
         -------
         LeafValues
             The target.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`check`, or if `y_range` is missing, not wanted or no range.
         """
         self.check(estimator)
         tree = last_step(public_fit)
@@ -113,11 +101,6 @@ class LeafTarget(BaseEstimator):
         ----------
         estimator : estimator object
             As configured.
-
-        Raises
-        ------
-        ValueError
-            If it is no tree or forest, its leaves hold medians, or they are tied to each other.
         """
         tree = last_step(estimator)
         name = type(tree).__name__
@@ -153,9 +136,9 @@ class LeafTarget(BaseEstimator):
         rule = "finite (low, high) with low < high, for all outputs or for each"
         if self.y_range is None:
             raise ValueError(
-                f"The 'y_range' parameter of LeafTarget must be {rule}, for {type(tree).__name__}: "
-                "how much a record can change a leaf depends on it, and it may not be read from "
-                "the private responses. Pass release=LeafTarget(y_range=(low, high))."
+                f"The 'y_range' parameter of LeafTarget must be {rule}, for {type(tree).__name__}, "
+                "as it bounds how much a record can change a leaf. Got None. Pass "
+                "release=LeafTarget(y_range=(low, high)), with a public range."
             )
         ranges = floats(self.y_range)
         ranges = np.empty((0, 0)) if ranges is None else np.atleast_2d(ranges)
@@ -166,11 +149,7 @@ class LeafTarget(BaseEstimator):
 
 
 class LeafValues(Target):
-    """The target of :class:`skdp.LeafTarget`: sums over the records in each leaf.
-
-    `estimator` is as configured, a tree or forest or a pipeline that ends in one; `public_fit` the
-    same, fitted on public records. `ranges` of the responses are None for a classifier.
-    """
+    """The target of a LeafTarget: sums over the records in each leaf of public trees."""
 
     fits_estimator = True
 
@@ -182,15 +161,12 @@ class LeafValues(Target):
         self._class_weight = _class_weight(last_step(public_fit))
         self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in _trees(public_fit)]
         # other trees, or other steps before them, make another function
-        steps, trees = list(_steps_before(public_fit)), list(map(_structure, _trees(public_fit)))
-        self.key_parts = (
-            *(estimator, steps, trees),
-            *(ranges, None if ranges is not None else self._classes()),
-        )
+        structures = [[getattr(tree, name) for name in STRUCTURE] for tree in _trees(public_fit)]
+        classes = self._classes() if ranges is None else None
+        self.key_parts = estimator, list(_steps_before(public_fit)), structures, ranges, classes
         # the public fit fixes the way that gaps take
         self.allow_nan = takes(estimator, "allow_nan")
-        configured = describe(estimator)
-        self.description = f"leaf values of {configured}, structure {_digest(public_fit)}"
+        self.description = f"leaf values of {describe(estimator)}"
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Send the records down the public trees, and sum over each leaf; no seed has a use."""
@@ -221,21 +197,10 @@ class LeafValues(Target):
     def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
         """Name the sums by tree, leaf and class; of a response in [-1, 1] they are counts too."""
         if self._ranges is None:
-            several = len(self._classes()) > 1
-            sums = [
-                f"output {i}, {label}" if several else str(label)
-                for i, classes in enumerate(self._classes())
-                for label in classes
-            ]
+            sums = _numbered("output", [list(map(str, each)) for each in self._classes()])
         else:
-            n_outputs = len(self._ranges)
-            sums = ["count", *(f"sum {i}" if n_outputs > 1 else "sum" for i in range(n_outputs))]
-        many = len(self._leaves) > 1
-        leaves = [
-            f"tree {i}, leaf {leaf}" if many else f"leaf {leaf}"
-            for i, each in enumerate(self._leaves)
-            for leaf in each
-        ]
+            sums = ["count", *_numbered("output", [["sum"]] * len(self._ranges))]
+        leaves = _numbered("tree", [[f"leaf {leaf}" for leaf in each] for each in self._leaves])
         return {"value": (None, [f"{leaf}, {name}" for leaf in leaves for name in sums])}
 
     def _classes(self) -> list[NDArray]:
@@ -308,6 +273,13 @@ class LeafValues(Target):
         tree.value[...] = values  # a view of the tree's own memory
 
 
+def _numbered(kind: str, groups: list[list[str]]) -> list[str]:
+    """Join groups of names, with the number of the group where there are several."""
+    if len(groups) == 1:
+        return groups[0]
+    return [f"{kind} {i}, {name}" for i, group in enumerate(groups) for name in group]
+
+
 def is_tree(estimator: Estimator) -> bool:
     """Return whether an estimator is a tree or a forest whose leaves can be released."""
     return entry_of(estimator).tree
@@ -324,20 +296,6 @@ def _trees(estimator: Estimator) -> list:
     last = last_step(estimator)
     members = [last] if hasattr(last, "tree_") else last.estimators_
     return [tree.tree_ for tree in members]
-
-
-def _digest(public_fit: Estimator) -> str:
-    """Return a hash that is equal for trees that send every record to the same leaves."""
-    parts = hashlib.sha256()
-    for tree in _trees(public_fit):
-        for array in _structure(tree):
-            parts.update(np.ascontiguousarray(array).tobytes())
-    return parts.hexdigest()[:16]
-
-
-def _structure(tree: Estimator) -> tuple[NDArray, ...]:
-    """Return the arrays that decide to which leaf a record goes."""
-    return tuple(getattr(tree, name) for name in STRUCTURE)
 
 
 def _parents(tree: Estimator) -> NDArray[np.intp]:

@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
+from scipy import optimize
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.covariance import (
@@ -22,16 +23,13 @@ from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import (
     NMF,
     PCA,
-    DictionaryLearning,
     FactorAnalysis,
     FastICA,
     IncrementalPCA,
     LatentDirichletAllocation,
-    MiniBatchDictionaryLearning,
     TruncatedSVD,
 )
 from sklearn.discriminant_analysis import (
-    LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
 )
 from sklearn.dummy import DummyClassifier
@@ -49,17 +47,14 @@ from sklearn.preprocessing import (
 )
 
 from skdp.core.dataset import Dataset
-from skdp.core.simplex import project_to_simplex
 from skdp.estimators.catalog import released_entry
 from skdp.estimators.catalog.repairs import (
-    from_triangle,
     lower_factor,
     nearest_covariance,
     on_simplex,
     orthonormal,
     positive,
     positive_counts,
-    triangle,
 )
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import order_matters, reorder
@@ -115,18 +110,8 @@ def wide(X):
     return np.hstack([X[:20], waves])
 
 
-CHANGES = [
-    units,
-    far,
-    time_stamp,
-    constant,
-    nearly_constant,
-    tiny,
-    huge,
-    dependent,
-    rounded,
-    wide,
-]
+CHANGES = [units, far, time_stamp, constant, nearly_constant]
+CHANGES += [tiny, huge, dependent, rounded, wide]
 ESTIMATORS = [
     GaussianNB(),
     GaussianNB(priors=[0.0, 0.5, 0.5]),
@@ -276,14 +261,6 @@ def restored(estimator, public, *private):
     return target.restore(target(*private, seed=0))
 
 
-def test_singular_covariance_keeps_its_pseudo_inverse():
-    rng = np.random.default_rng(0)
-    X, new = rng.normal(size=(20, 30)), rng.normal(size=(10, 30))
-    released = restored(EmpiricalCovariance(), (rng.normal(size=(20, 30)),), X)
-    expected = EmpiricalCovariance().fit(X).mahalanobis(new)
-    np.testing.assert_allclose(released.mahalanobis(new), expected, rtol=1e-6)
-
-
 def random_pair(rng, size, rank):
     """Return a symmetric matrix that may be no covariance, and a covariance of a given rank."""
     noisy, factor = rng.normal(size=(size, size)), rng.normal(size=(size, rank))
@@ -313,41 +290,6 @@ def test_covariances_are_repaired_in_whatever_units(singular):
     assert n_repaired >= 5
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n_records", [5, 200])
-def test_covariances_of_records_are_left_alone(n_records, dtype):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_records, 12)) * 10.0 ** np.resize([-9, 0, 9], 12)
-    X[:, 3] = 0.0
-    covariance = (X.T @ X / n_records).astype(dtype)
-    again = from_triangle(triangle(covariance))
-    assert again.dtype == dtype
-    assert nearest_covariance(again, np.eye(12, dtype=dtype), singular=True) is again
-    if n_records > 12:
-        varied = np.delete(np.delete(again, 3, axis=0), 3, axis=1)
-        assert nearest_covariance(varied, np.eye(11, dtype=dtype)) is varied
-
-
-def test_a_repair_has_something_to_fall_back_on():
-    """Also where the public fit has no variance, and where next to none is left by the noise."""
-    matrix = np.array([[-1.0, 0.5, 0.0], [0.5, 1e-320, 2.0], [0.0, 2.0, 0.0]])
-    repaired = nearest_covariance(matrix, np.zeros((3, 3)))
-    assert np.isfinite(repaired).all()
-    np.testing.assert_array_equal(positive([-1.0, 0.0, 2.0], [0.0, 3.0, 0.0]), [1.0, 3.0, 2.0])
-
-
-def test_small_class_variances_are_in_range():
-    """Of a quadratic discriminant analysis, with a tolerance that lets them pass."""
-    rng = np.random.default_rng(0)
-    X, y = 1e-7 * rng.normal(size=(60, 2)), np.arange(60) % 2
-    model = QuadraticDiscriminantAnalysis(tol=1e-20)
-    released = restored(model, (X[::-1], y), X, y)
-    fitted = clone(model).fit(X, y)
-    np.testing.assert_allclose(released.predict_proba(X), fitted.predict_proba(X), atol=1e-9)
-    sizes = [np.sort(one) for one in (released.scalings_[0], fitted.scalings_[0])]
-    np.testing.assert_allclose(*sizes)
-
-
 @pytest.mark.parametrize(
     ("model", "name"),
     [
@@ -360,22 +302,6 @@ def test_small_class_variances_are_in_range():
 def test_priors_of_the_user_are_no_noise(model, name):
     public, private = (records(model, np.asarray, seed) for seed in range(2))
     np.testing.assert_array_equal(getattr(restored(model, public, *private), name), model.priors)
-
-
-def test_knots_are_those_of_the_fit_column_by_column():
-    """A time stamp does not move the knots of its neighbors, nor are equal knots set apart."""
-    rng = np.random.default_rng(0)
-
-    def table():
-        steps = rng.integers(4, size=(50, 1)).astype(float)
-        return np.hstack([1.7e9 + 1e4 * rng.normal(size=(50, 1)), rng.uniform(size=(50, 1)), steps])
-
-    for knots in ("uniform", "quantile"):
-        model, X = SplineTransformer(n_knots=6, knots=knots), table()
-        fitted, released = clone(model).fit(X), restored(model, (table(),), X)
-        for one, other in zip(released.bsplines_, fitted.bsplines_, strict=True):
-            np.testing.assert_allclose(one.t, other.t, rtol=1e-12)
-        np.testing.assert_allclose(released.transform(X), fitted.transform(X), atol=1e-6)
 
 
 def test_column_that_is_taken_for_constant_stays_so():
@@ -391,43 +317,16 @@ def test_column_that_is_taken_for_constant_stays_so():
         np.testing.assert_array_equal(released.scale_, clone(scaler).fit(small).scale_)
 
 
-@pytest.mark.parametrize("kind", [DictionaryLearning, MiniBatchDictionaryLearning])
-def test_atoms_with_positive_codes_keep_their_sign(kind):
-    """A code that must not be negative has another atom's opposite for another atom."""
-    rng = np.random.default_rng(0)
-    atoms = np.array([[1.0, 0, 0], [-1.0, 0.2, 0], [0, 0, 1]])
-    X, public = (rng.exponential(size=(60, 3)) @ atoms * [1, 1, sign] for sign in (1, -1))
-    model = kind(
-        3,
-        positive_code=True,
-        fit_algorithm="cd",
-        transform_algorithm="lasso_cd",
-        transform_alpha=0.01,
-        random_state=0,
-    )
-    fitted, released = clone(model).fit(X), restored(model, (public,), X)
-    found, expected = (one.transform(X) @ one.components_ for one in (released, fitted))
-    # codes of scikit-learn before 1.9 depend on where their search starts, in the fourth digit
-    np.testing.assert_allclose(found, expected, atol=1e-2 * np.abs(expected).max())
-
-
-def test_factors_reconstruct_as_those_of_the_fit():
-    """The lengths are the public fit's; the product is the same once `transform` has converged."""
-    rng = np.random.default_rng(0)
-    public, X = (rng.gamma([[9.0, 0.3, 9.0]], size=(60, 3)) for _ in range(2))
-    model = NMF(2, init="nndsvda", tol=1e-12, max_iter=5000)
-    fitted, released = clone(model).fit(X), restored(model, (public,), X)
-    assert np.abs(np.log(fitted.components_.sum() / released.components_.sum())) > 1e-3
-    found, expected = (one.inverse_transform(one.transform(X)) for one in (released, fitted))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
 def test_empty_factors_and_small_topics_are_in_range():
     X = np.random.default_rng(0).gamma(1.0, size=(40, 4))
     target = ParameterTarget(NMF(2), "auto", NMF(2).fit(X))
     vector = np.append(np.zeros(4), np.ones(4))
     assert not target.restore(vector).components_[0].any()
     assert target.restore(vector - np.append(np.ones(4), np.zeros(4))).components_[0].any()
+    target = ParameterTarget(FactorAnalysis(2), "auto", FactorAnalysis(2).fit(X))
+    vector = target(X, seed=0)
+    vector[-4:] = 1e-300  # beside which the factors would have no inverse
+    assert target.restore(vector).noise_variance_.min() > 1e-20
     topics = LatentDirichletAllocation(3, topic_word_prior=1e-5, random_state=0)
     counts = np.eye(4).repeat(10, axis=0)
     fitted, released = clone(topics).fit(counts), restored(topics, (counts,), counts)
@@ -456,32 +355,36 @@ def test_counts_are_of_any_unit_and_smoothing_of_any_size(kind, alpha):
         assert np.isfinite(noisy.predict_log_proba(X)).all()
 
 
-def test_probabilities_in_range_stay_and_others_become_some():
+def test_probabilities_in_range_stay_and_others_become_the_nearest():
+    """Against a solver that knows nothing of the formula."""
     for inside in (np.array([0.0, 1.0]), np.float32([0.1, 0.7, 0.2]), np.array([1e-30, 1.0])):
         assert on_simplex(inside) is inside
     for outside in ([2.0, -1.0], [1e30, 1e30], [-1e30, 0.0, 1e20], [0.3, 0.3]):
         projected = on_simplex(np.array(outside))
         assert projected.min() > 0
         np.testing.assert_allclose(projected.sum(), 1)
-    huge_rows = project_to_simplex([[1e30, 1e30], [1e17, 0.0], [-1e30, -2e30]])
-    np.testing.assert_array_equal(huge_rows, [[0.5, 0.5], [1, 0], [1, 0]])
+    values = np.array([0.3, -0.4, 0.8, 0.1])
+    solved = optimize.minimize(
+        lambda point: np.sum((point - values) ** 2),
+        np.full(4, 0.25),
+        bounds=[(0, 1)] * 4,
+        constraints={"type": "eq", "fun": lambda point: point.sum() - 1},
+        tol=1e-12,
+    )
+    np.testing.assert_allclose(on_simplex(values), solved.x, atol=1e-5)
 
 
-def test_counts_become_a_tiny_share_of_their_row():
+def test_repairs_leave_good_values_alone_and_mend_bad_ones():
+    """Also where the public fit has no variance, and where next to none is left by the noise."""
+    bad = np.array([[1.0, 0.0], [0.0, -3.0]])
+    np.testing.assert_allclose(nearest_covariance(bad, np.diag([4.0, 2.0])), np.diag([1.0, 2.0]))
+    np.testing.assert_allclose(nearest_covariance(bad, np.zeros((2, 2))), np.eye(2))
+    matrix = np.array([[-1.0, 0.5, 0.0], [0.5, 1e-320, 2.0], [0.0, 2.0, 0.0]])
+    assert np.isfinite(nearest_covariance(matrix, np.zeros((3, 3)))).all()
+    np.testing.assert_array_equal(positive([-1.0, 0.0, 2.0], [0.0, 3.0, 0.0]), [1.0, 3.0, 2.0])
     counts = positive_counts(np.array([[-1.0, 4e-20, 0.0], [-1.0, 0.0, -2.0]]))
     np.testing.assert_allclose(counts, [[4e-30, 4e-20, 4e-30], [1e-10, 1e-10, 1e-10]])
-
-
-def test_orthonormal_rows_stay_to_the_last_digit():
-    """The smallest entries are those of columns in small units."""
-    rows = np.array([[1.0, 1e-16, 0.0], [0.0, 0.0, 1.0]])
-    assert orthonormal(rows) is rows
-
-
-@pytest.mark.loop("change", [units, far, time_stamp, constant, tiny, huge])
-def test_affine_maps_are_read_where_the_records_are(change):
-    mine, theirs = DiscriminantProjection(), LinearDiscriminantAnalysis()
-    X, y = records(theirs, change, 0)
-    new = records(theirs, change, 1)[0]
-    found, expected = (one.fit(X, y).transform(new) for one in (mine, theirs))
-    assert distance(found, expected, aligned=False) < 1e-6
+    rows = orthonormal(np.random.default_rng(0).normal(size=(2, 4)))
+    np.testing.assert_allclose(rows @ rows.T, np.eye(2), atol=1e-12)
+    for exact in (rows, np.array([[1.0, 1e-16, 0.0], [0.0, 0.0, 1.0]])):
+        assert orthonormal(exact) is exact

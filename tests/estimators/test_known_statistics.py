@@ -49,29 +49,15 @@ def test_no_pair_exceeds_the_bound_and_some_attain_it(
     reached = max(reached, climb(target, order, rng, n_classes))
     assert reached <= bound
     assert reached >= (share_l1 if order == 1 else share_l2) * bound
-
-
-@pytest.mark.parametrize(
-    ("clips", "estimator", "n_classes", "share_l1", "share_l2"), CASES, ids=IDS
-)
-def test_datasets_that_differ_in_a_record_are_within_the_bound(
-    clips, estimator, n_classes, share_l1, share_l2
-):
-    """The computed values, whatever the other records are."""
-    rng = np.random.default_rng(3)
-    for n_samples in (1, 7, 50):
+    for n_samples in (1, 7):  # the computed values, whatever the other records are
         target = target_of(clips, estimator, n_classes, n_samples)
-        for _ in range(5):
-            X, y = extreme_records(rng, n_samples + 1, n_classes)
-            place = rng.integers(n_samples)
-            other_X, other_y = X[1:].copy(), y[1:].copy()
-            other_X[place], other_y[place] = X[0], y[0]
-            parts = [(X[1:], y[1:]), (other_X, other_y)]
-            if n_classes is None:
-                parts = [part[:1] for part in parts]
-            value, other = (target(*part, seed=0) for part in parts)
-            assert np.abs(value - other).sum() <= target.statistic.bound(1, n_samples)
-            assert math.hypot(*(value - other)) <= target.statistic.bound(2, n_samples)
+        for start in range(0, 50, 10):
+            rows = np.arange(start, start + n_samples)
+            parts = (X, y)[: None if n_classes is not None else 1]
+            pair = (rows, np.append(rows[:-1], start + n_samples))
+            value, other = (target(*(part[each] for part in parts), seed=0) for each in pair)
+            moved = np.linalg.norm(value - other, ord=order)
+            assert moved <= target.statistic.bound(order, n_samples)
 
 
 def test_the_bound_pays_for_rounding():
@@ -90,28 +76,6 @@ def test_sparse_records_give_the_same(clips):
         target = target_of([ClipBox(0, 9), *clips], estimator, 2)
         dense = target(X, y, seed=0)
         np.testing.assert_allclose(target(sparse.csr_array(X), y, seed=0), dense, atol=1e-12)
-
-
-@pytest.mark.parametrize("C", [1e-4, 0.1, 10.0])
-@pytest.mark.parametrize("options", [{"fit_intercept": False}, {"solver": "liblinear"}])
-def test_no_pair_moves_a_minimizer_farther_than_its_bound(C, options):
-    """The bound is attained where the penalty is strong."""
-    estimator = LogisticRegression(C=C, **options)
-    rng = np.random.default_rng(0)
-    reached = 0.0
-    for n_samples in (1, 10):
-        target = target_of(BALL, estimator, 2, n_samples)
-        bound = target.statistic.bound(2, n_samples)
-        for _ in range(50):
-            X, y = extreme_records(rng, n_samples + 1, 2)
-            value, other = (
-                target(X[rows], y[rows], seed=0)
-                for rows in (np.arange(n_samples), np.r_[1:n_samples, n_samples])
-            )
-            reached = max(reached, math.hypot(*(value - other)) / bound)
-            assert np.abs(value - other).sum() <= target.statistic.bound(1, n_samples)
-    assert reached <= 1
-    assert reached >= 0.95 or C > 0.01
 
 
 def test_the_bound_of_a_minimizer_pays_for_the_rounding_of_long_sums():

@@ -2,20 +2,15 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
-from sklearn.cluster import KMeans
-from sklearn.datasets import make_classification, make_regression
+from sklearn.datasets import make_classification
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeRegressor
 
-from skdp.core.metric import LocalMetric
 from skdp.estimators import parameters
-from skdp.estimators.metric import linear_metric
 from skdp.estimators.parameters import ParameterTarget
 
 X, y = make_classification(
@@ -30,11 +25,6 @@ def make_target(estimator, y=y, release="auto"):
 def second_moments(X):
     with_one = np.column_stack([X, np.ones(len(X))])
     return with_one.T @ with_one / len(X)
-
-
-def test_linear_regression_is_the_second_moment_of_its_records():
-    metric = make_target(Ridge(), make_regression(120, 5, random_state=0)[1]).output_metric(X)
-    np.testing.assert_allclose(metric, second_moments(X), atol=1e-6)
 
 
 def test_each_class_has_a_block_of_its_own():
@@ -65,13 +55,6 @@ def test_closed_form_of_the_diagonal(monkeypatch, model, fit_intercept):
     expected = np.diag(target.output_metric(X))
     monkeypatch.setattr(parameters, "MAX_EVALUATED", 2)
     np.testing.assert_allclose(target.output_metric(X), expected, rtol=1e-6)
-
-
-def test_closed_form_of_sparse_records():
-    public_fit = LogisticRegression().fit(X, y)
-    shapes = [(3, 5), (3,)]
-    dense = linear_metric(public_fit, shapes, X)
-    np.testing.assert_allclose(linear_metric(public_fit, shapes, sparse.csr_array(X)), dense)
 
 
 def test_very_many_values_of_another_kind_have_none(monkeypatch):
@@ -107,31 +90,6 @@ def test_zero_parameters_are_moved_too():
     target.public_fit.coef_[:] = 0.0
     target.public_fit.intercept_ = 0.0
     np.testing.assert_allclose(target.output_metric(X), second_moments(X), atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "release"),
-    [
-        (KMeans(3, n_init=1, random_state=0), ["cluster_centers_"]),
-        (LogisticRegression(), ["coef_"]),
-    ],
-)
-def test_any_graded_output_serves(estimator, release):
-    metric = make_target(estimator, release=release).output_metric(X)
-    assert isinstance(metric, LocalMetric) == isinstance(estimator, KMeans)
-    metric = getattr(metric, "matrix", metric)
-    assert metric.shape == (15, 15)
-    assert np.linalg.eigvalsh(metric)[0] > -1e-9
-
-
-def test_outputs_that_do_not_change_have_no_metric():
-    class Cut(DecisionTreeRegressor):
-        def fit(self, X, y):
-            super().fit(X, y)
-            self.cut_ = np.array([0.5])
-            return self
-
-    assert make_target(Cut(), y.astype(float), release=["cut_"]).output_metric(X) is None
 
 
 def test_estimators_without_a_graded_output_have_no_metric():

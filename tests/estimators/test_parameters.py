@@ -4,17 +4,17 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_classification, make_regression
-from sklearn.frozen import FrozenEstimator
+from sklearn.datasets import make_classification
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
 from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from skdp.core.dataset import Dataset
+from skdp.core.dataset import Dataset, neighboring_pair
+from skdp.core.target import pair_values
 from skdp.estimators.configuration import without_side_effects
-from skdp.estimators.inputs import order_matters, reorder
+from skdp.estimators.inputs import reorder
 from skdp.estimators.parameters import ParameterTarget
 
 X, y = make_classification(
@@ -62,26 +62,6 @@ def configurations():
 # of each parameter, also those with which a fit does not converge
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("estimator", list(configurations()), ids=repr)
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_restored_estimator_computes_what_the_fit_does(estimator, n_classes):
-    """The released attributes determine the output: nothing else of the fit is needed."""
-    estimator = clone(estimator)
-    if "random_state" in estimator.get_params():
-        estimator.set_params(random_state=0)
-    target = make_target(estimator, y_public=y_other % n_classes)
-    vector = target(X, y % n_classes, seed=0)
-    restored = target.restore(vector)
-    records = (X, y % n_classes)
-    fitted = clone(target.estimator).fit(
-        *(reorder(Dataset(*records), seed=0).parts if order_matters(estimator) else records)
-    )
-    np.testing.assert_allclose(output(restored, X), output(fitted, X), rtol=1e-10, atol=1e-12)
-    np.testing.assert_array_equal(target.flatten(restored), vector)
-
-
-# of each parameter, also those with which a fit does not converge
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("estimator", list(configurations()), ids=repr)
 def test_every_released_number_matters(estimator):
     """The set of attributes is the smallest: changing any number changes the output."""
     target = make_target(estimator)
@@ -93,24 +73,6 @@ def test_every_released_number_matters(estimator):
         assert not np.array_equal(output(target.restore(changed), X), expected), i
 
 
-def test_regression_with_several_outputs():
-    X, Y = make_regression(n_samples=40, n_features=3, n_targets=2, random_state=0)
-    target = ParameterTarget(LinearRegression(), "auto", LinearRegression().fit(X, Y))
-    vector = target(X, Y, seed=0)
-    assert vector.shape == (8,)
-    np.testing.assert_allclose(
-        target.restore(vector).predict(X), LinearRegression().fit(X, Y).predict(X)
-    )
-
-
-def test_attributes_about_records_are_removed():
-    target = make_target(make_pipeline(StandardScaler(), LogisticRegression()))
-    scaler, model = target.restore(target(X, y, seed=0))
-    assert not hasattr(scaler, "n_samples_seen_")
-    assert not hasattr(model, "n_iter_")
-    assert hasattr(target.public_fit[0], "n_samples_seen_")
-
-
 def test_negative_variance_becomes_that_of_the_public_fit():
     target = make_target(StandardScaler())
     vector = target(X, y, seed=0)
@@ -120,18 +82,6 @@ def test_negative_variance_becomes_that_of_the_public_fit():
     assert scaler.var_[0] == target.public_fit.var_[0]
     assert scaler.scale_[1] == 1.0
     np.testing.assert_allclose(scaler.scale_[2:], np.sqrt(vector[7:]))
-
-
-def test_frozen_steps_release_nothing():
-    scaler = StandardScaler().fit(X_other)
-    target = make_target(make_pipeline(FrozenEstimator(scaler), LinearSVC()))
-    assert target.names == ("linearsvc__coef_", "linearsvc__intercept_")
-
-
-def test_explicit_names_reach_any_estimator():
-    target = make_target(NearestCentroid(), ["centroids_"])
-    restored = target.restore(target(X, y, seed=0))
-    np.testing.assert_array_equal(restored.predict(X), NearestCentroid().fit(X, y).predict(X))
 
 
 def test_single_precision_is_kept_and_nowhere_infinite():
@@ -201,16 +151,29 @@ def test_fits_write_no_cache_and_print_nothing(tmp_path, capfd):
     assert capfd.readouterr().out == ""
 
 
-def test_fits_start_cold():
-    """A second evaluation does not remember the first."""
-    target = make_target(LogisticRegression(warm_start=True, max_iter=200, random_state=0))
-    first = target(X, y, seed=0)
-    target(X_other, y_other, seed=0)
-    np.testing.assert_array_equal(target(X, y, seed=0), first)
+COLD = [LogisticRegression(), SGDClassifier(), SGDClassifier(warm_start=True)]
+COLD.append(make_pipeline(StandardScaler(), SGDClassifier()))
 
 
-def test_a_seed_reaches_the_steps_of_a_pipeline():
-    target = make_target(make_pipeline(StandardScaler(), SGDClassifier(max_iter=3, tol=None)))
-    first, again, other = (target(X, y, seed=seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
+@pytest.mark.parametrize("estimator", COLD, ids=str)
+def test_a_pair_is_two_cold_fits_with_one_seed(estimator):
+    target, records = make_target(estimator), Dataset(X, y)
+    values = pair_values(target, records, seed=3)
+    pair_values(target, Dataset(X[::-1], y), seed=4)  # of which nothing is remembered
+    for value, dataset in zip(values, neighboring_pair(records), strict=True):
+        np.testing.assert_array_equal(value, target(*dataset.parts, seed=3))
+    assert not np.array_equal(*values)
+    assert not hasattr(target.estimator, "classes_")
+
+
+def test_parameters_that_a_fit_might_change_are_cloned(monkeypatch):
+    fit, weights = LinearSVC.fit, {0: 1.0, 1: 2.0, 2: 1.0}
+    target = make_target(LinearSVC(class_weight=weights))
+
+    def fit_that_doubles(self, X, y):
+        self.class_weight[1] *= 2
+        return fit(self, X, y)
+
+    monkeypatch.setattr(LinearSVC, "fit", fit_that_doubles)
+    np.testing.assert_array_equal(target(X, y, seed=3), target(X, y, seed=3))
+    assert weights == {0: 1.0, 1: 2.0, 2: 1.0}

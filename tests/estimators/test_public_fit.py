@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.cluster import KMeans
-from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
-    KBinsDiscretizer,
     QuantileTransformer,
-    SplineTransformer,
     StandardScaler,
 )
 
@@ -33,16 +31,10 @@ def fitted(estimator, X, y=None, **options):
 SHAPED = [
     (QuantileTransformer(), 250, 3),
     (QuantileTransformer(), 1200, 2),
-    (QuantileTransformer(), 7, 2),
     (PCA(), 150, 120),
-    (PCA(), 130, 200),
     (PCA(120), 140, 130),
-    (IncrementalPCA(), 150, 110),
-    (TruncatedSVD(110, random_state=0), 130, 120),
     (KMeans(120, n_init=1, random_state=0), 130, 2),
     (GaussianMixture(105, covariance_type="spherical", max_iter=2, random_state=0), 220, 2),
-    (KBinsDiscretizer(110, encode="ordinal", strategy="uniform"), 240, 2),
-    (SplineTransformer(110), 240, 1),
     (make_pipeline(StandardScaler(), QuantileTransformer()), 230, 2),
 ]
 
@@ -79,13 +71,6 @@ def test_sparse_public_fits_stay_small(kind):
     assert entries.nnz <= 1_000_000
     assert np.diff(entries.indptr).min() >= 1
     assert np.diff(synthetic.tocsr().indptr).min() >= 1
-
-
-def test_sparse_records_of_any_number():
-    for n_samples in (30, 400):
-        X = sparse.random(n_samples, 5, density=0.3, format="csr", random_state=0)
-        y = np.arange(n_samples) % 2
-        assert fitted(LogisticRegression(), X, y, classes=[0, 1]).estimator_.coef_.shape == (1, 5)
 
 
 def test_synthetic_records_have_every_class_and_the_private_number():

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.decomposition import PCA, FactorAnalysis, FastICA
+from sklearn.decomposition import FactorAnalysis, FastICA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import BaggingRegressor
 from sklearn.frozen import FrozenEstimator
@@ -21,7 +21,6 @@ from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, Sensitivi
 from skdp.core.dataset import Dataset
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import order_matters, reorder
-from skdp.estimators.members import configured_members
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.substitutes import DiscriminantProjection, StandardizedPowerTransformer
 
@@ -104,14 +103,6 @@ def test_substitute_computes_the_same(mine, theirs, container):
         assert framed.columns.tolist() == list(names)
 
 
-def test_members_say_what_transforms():
-    line = make_pipeline(make_union(PCA(1), make_pipeline(KMeans(2), PCA(2))), Ridge())
-    found = {type(step).__name__: transforms for _, step, transforms in configured_members(line)}
-    expected = {"Pipeline": True, "FeatureUnion": True, "PCA": True, "KMeans": True, "Ridge": False}
-    assert found == expected
-    assert not next(configured_members(line)).transforms
-
-
 LINES = [
     make_pipeline(KMeans(3, random_state=0, n_init=1), Ridge()),
     make_pipeline(FastICA(2, random_state=0, max_iter=1000, tol=1e-3), Ridge()),
@@ -139,19 +130,6 @@ def test_later_steps_are_fitted_to_aligned_components(line):
     np.testing.assert_allclose(restored.predict(new), expected, rtol=1e-6, atol=1e-6)
 
 
-def test_aligned_clusters_steady_the_coefficients_that_follow():
-    """Seeds give the clusters another order, and the coefficients no other with it."""
-    line = make_pipeline(KMeans(3, n_init=1), LogisticRegression())
-    public_fit = without_side_effects(line).set_params(kmeans__random_state=0).fit(*records(0))
-    target = ParameterTarget(line, "auto", public_fit)
-    aligned = [target(*records(1), seed=seed)[-12:-3] for seed in range(6)]
-    as_it_comes = [
-        clone(line).set_params(kmeans__random_state=seed).fit(*records(1))[-1].coef_.ravel()
-        for seed in range(6)
-    ]
-    assert np.std(aligned, axis=0).max() < 0.05 * np.std(as_it_comes, axis=0).max()
-
-
 def test_landmarks_are_those_of_the_public_fit(leak_search):
     public, own = records(0), records(1)
     line = make_pipeline(Nystroem(n_components=6, random_state=0), LogisticRegression())
@@ -167,34 +145,7 @@ def test_landmarks_are_those_of_the_public_fit(leak_search):
     np.testing.assert_allclose(restored.predict_proba(own[0]), expected.predict_proba(own[0]))
 
 
-def test_an_estimate_for_other_landmarks_is_refused():
-    public, own = records(0), records(1)
-    line = make_pipeline(Nystroem(n_components=6, random_state=0), LogisticRegression())
-    estimate = private(line, public).fit(*own).sensitivity_
-    with pytest.raises(ValueError, match="sensitivity"):
-        private(line, public, sensitivity=estimate, classes=[0, 1, 2]).fit(*own)
-
-
-def test_alone_public_landmarks_leave_nothing_to_release():
-    with pytest.raises(ValueError, match=r"nothing to release.*Fit it on public ones"):
-        private(Nystroem(n_components=6), records(0)[:1]).fit(records(1)[0])
-
-
 def test_members_with_other_landmarks_are_refused():
     line = make_pipeline(Nystroem(n_components=6), Ridge())
     with pytest.raises(ValueError, match="members of BaggingRegressor see different landmarks"):
         private(BaggingRegressor(line, 2), response(0)).fit(*response(1))
-
-
-@pytest.mark.slow
-def test_released_substitutes_serve_as_what_they_replace():
-    public, own = records(0), records(1)
-    frame = pd.DataFrame(own[0], columns=list("abcd"))
-    model = private(PowerTransformer(), public[:1]).set_output(transform="pandas").fit(frame)
-    transformed = model.transform(frame)
-    assert transformed.columns.tolist() == list("abcd")
-    np.testing.assert_allclose(model.inverse_transform(transformed), frame, atol=1e-6)
-    assert model.get_feature_names_out().tolist() == list("abcd")
-    assert isinstance(model.estimator_, PowerTransformer)
-    line = make_pipeline(LinearDiscriminantAnalysis(n_components=1), LogisticRegression())
-    assert private(line, public).fit(*own).predict(own[0]).shape == (60,)

@@ -1,9 +1,4 @@
-"""The catalog: one entry for each class of estimators, in the module of its kind.
-
-An entry names the fitted attributes that determine the output, or says why there are none. They are
-the smallest such set, since every further number costs noise. All other attributes of the released
-estimator are those of its public fit, or are recomputed from the released ones.
-"""
+"""The catalog: how each class is released, by the fewest fitted attributes that fix its output."""
 
 from __future__ import annotations
 
@@ -15,7 +10,6 @@ from sklearn.utils import get_tags
 from skdp.core.classes import ClassTable, public_name
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog import (
-    calibrators,
     compositions,
     decomposition,
     density,
@@ -41,7 +35,6 @@ _KINDS = (
     decomposition,
     density,
     preprocessing,
-    calibrators,
     compositions,
     refused,
 )
@@ -64,7 +57,7 @@ def traits_of(estimator: Estimator) -> Traits:
 def released_entry(estimator: Estimator, path: Sequence[str] = ()) -> Entry | None:
     """Return the entry by which the exact class of a member at a path is released, if any."""
     if path and ".calibrators[" in path[-1]:
-        return calibrators.calibrator_entry(estimator)
+        return probabilistic.calibrator_entry(estimator)
     kind = type(estimator)
     entry = CATALOG.get(kind)
     if kind.__module__ == _SUBSTITUTES:

@@ -14,11 +14,7 @@ from skdp.core.types import Estimator, Values
 
 @dataclass(frozen=True)
 class SignedRows:
-    """Give the rows of components the order and the signs of the public fit.
-
-    Rows are matched by the absolute cosine. The `others` move with the rows; the numbers
-    of `flipped` change their signs too.
-    """
+    """Give rows order and signs of public ones; `others` move along, `flipped` are turned."""
 
     reference: str
     others: tuple[str, ...] = ()
@@ -38,10 +34,7 @@ class SignedRows:
 
 @dataclass(frozen=True)
 class NearestRows:
-    """Give rows the order of the nearest rows of the public fit, of unit length if `unit`.
-
-    The `others` move with the rows.
-    """
+    """Give rows the order of the nearest public ones; `others` move along."""
 
     reference: str
     others: tuple[str, ...] = ()

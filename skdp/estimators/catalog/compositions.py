@@ -10,7 +10,6 @@ from skdp.estimators.catalog.entry import Entry, Members
 
 PIPELINE = "sklearn.pipeline.Pipeline"
 FROZEN = "sklearn.frozen.FrozenEstimator"
-CHAIN = "sklearn.multioutput.ClassifierChain"
 TRANSFORMED_TARGET = "sklearn.compose.TransformedTargetRegressor"
 
 
@@ -32,11 +31,6 @@ def is_frozen(estimator: Estimator) -> bool:
 def transforms_target(estimator: Estimator) -> bool:
     """Return whether an estimator fits another one to a transformed response."""
     return isinstance_by_name(estimator, TRANSFORMED_TARGET)
-
-
-def is_classifier_chain(estimator: Estimator) -> bool:
-    """Return whether the class labels of an estimator come in the order of a chain."""
-    return isinstance_by_name(estimator, CHAIN)
 
 
 def _listed(fitted: Estimator) -> Members:
@@ -76,10 +70,6 @@ def _all_transform(owner: Estimator, name: str, owner_transforms: bool) -> bool:
 def _columns_of_members(fitted: Estimator) -> list:
     return [np.atleast_1d(columns) for _, _, columns in fitted.transformers_]
 
-
-_chain = Entry(
-    members=_listed, structure=lambda fitted: fitted.order_, seeded_structure=True, folds=False
-)
 
 ENTRIES: dict[str, Entry] = {
     PIPELINE: Entry(
@@ -125,8 +115,9 @@ ENTRIES: dict[str, Entry] = {
         members=_listed, structure=lambda fitted: fitted.code_book_, seeded_structure=True
     ),
     "sklearn.multioutput MultiOutputClassifier MultiOutputRegressor": Entry(members=_listed),
-    CHAIN: _chain,
-    "sklearn.multioutput.RegressorChain": _chain,
+    "sklearn.multioutput ClassifierChain RegressorChain": Entry(
+        members=_listed, structure=lambda fitted: fitted.order_, seeded_structure=True
+    ),
     FROZEN: Entry(uses_response=False, learns_nothing=True),
     "sklearn.feature_extraction.FeatureHasher": Entry(learns_nothing=True),
     "sklearn.feature_extraction.text.HashingVectorizer": Entry(learns_nothing=True),

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import LinAlgWarning, inv, pinv
+from scipy.linalg import pinv
 from scipy.special import psi
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.alignment import NearestRows, SignedRows, scaled_as_public_fit
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_squares import PrincipalComponents
-from skdp.estimators.catalog.repairs import Divisors, nonnegative, orthonormal, positive
+from skdp.estimators.catalog.repairs import nonnegative, orthonormal, positive, raised_divisors
 
 # Smallest topic weight of a release, unless the prior is smaller. Its digamma function is moderate.
 SMALLEST_WEIGHT = 1e-3
@@ -22,40 +20,17 @@ ROUNDING = float(np.finfo(np.float64).eps)
 
 
 def _finish_pca(released: Estimator, public_fit: Estimator) -> None:
-    """Make the components orthonormal; a negative variance becomes the public fit's."""
-    released.components_ = orthonormal(released.components_)
-    if released.whiten:
-        released.explained_variance_ = nonnegative(
-            released.explained_variance_, public_fit.explained_variance_
-        )
-        if len(released.components_) == released.n_features_in_:
-            released.noise_variance_ = 0.0  # no component is left out
-    else:  # transform reads its type only
+    """Set the variances that need no release."""
+    if not released.whiten:  # transform reads its type only
         released.explained_variance_ = np.full_like(released.components_[:, 0], np.nan)
-
-
-def _finish_truncated_svd(released: Estimator, public_fit: Estimator) -> None:
-    """Make the components orthonormal."""
-    released.components_ = orthonormal(released.components_)
+    elif len(released.components_) == released.n_features_in_:
+        released.noise_variance_ = 0.0  # no component is left out
 
 
 def _finish_factor_analysis(released: Estimator, public_fit: Estimator) -> None:
-    """Make the noise variances positive, and large enough beside the factors to be inverted."""
-    factors = released.components_
-    variances = positive(released.noise_variance_, public_fit.noise_variance_)
-    if not _has_inverse(np.eye(len(factors)) + factors / variances @ factors.T):
-        variances = np.maximum(variances, 100 * ROUNDING * np.sum(factors**2, axis=0))
-    released.noise_variance_ = variances
-
-
-def _has_inverse(matrix: NDArray) -> bool:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)  # a nearly singular matrix is invertible
-        try:
-            inv(matrix)
-        except np.linalg.LinAlgError:
-            return False
-    return True
+    """Make the noise variances large enough beside the factors to be inverted."""
+    smallest = 100 * ROUNDING * np.sum(released.components_**2, axis=0)
+    released.noise_variance_ = np.maximum(released.noise_variance_, smallest)
 
 
 def _finish_fast_ica(released: Estimator, public_fit: Estimator) -> None:
@@ -98,7 +73,8 @@ _pca = Entry(
     ("mean_", "components_", "explained_variance_ if whiten"),
     _finish_pca,
     SignedRows("components_", ("explained_variance_",)),
-    divisors=Divisors(("explained_variance_",)),
+    repairs={"components_": orthonormal, "explained_variance_": nonnegative},
+    divisors={"explained_variance_": raised_divisors},
     numbers="(k + 1) d",
     misleading="explained_variance_ explained_variance_ratio_ n_samples_ noise_variance_ "
     "singular_values_ var_",
@@ -124,8 +100,8 @@ ENTRIES: dict[str, Entry] = {
     ),
     "sklearn.decomposition.TruncatedSVD": Entry(
         ("components_",),
-        _finish_truncated_svd,
-        _signed,
+        align=_signed,
+        repairs={"components_": orthonormal},
         numbers="k d",
         misleading="explained_variance_ explained_variance_ratio_ singular_values_",
         by_record=True,
@@ -134,7 +110,8 @@ ENTRIES: dict[str, Entry] = {
         ("mean_", "components_", "noise_variance_"),
         _finish_factor_analysis,
         _signed,
-        divisors=Divisors(("noise_variance_",)),
+        repairs={"noise_variance_": positive},
+        divisors={"noise_variance_": raised_divisors},
         numbers="(k + 2) d",
         misleading="loglike_",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import pinvh, solve_triangular
 
 from skdp.core.types import Estimator, Values
@@ -12,7 +13,6 @@ from skdp.estimators.catalog.alignment import NearestRows
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_squares import Covariance
 from skdp.estimators.catalog.repairs import (
-    Divisors,
     correlations,
     from_triangle,
     lower_factor,
@@ -46,11 +46,10 @@ def _read_mixture(fitted: Estimator, public_fit: Estimator) -> Values:
 
 
 def _mixture_variances(
-    values: Values, public: Values, errors: Values, public_fit: Estimator
-) -> Values:
+    values: NDArray, public: NDArray, errors: NDArray, public_fit: Estimator
+) -> NDArray:
     is_matrix = public_fit.covariance_type in {"tied", "full"}
-    rule = raised_variances if is_matrix else raised_divisors
-    return Divisors(("covariances_",), rule)(values, public, errors, public_fit)
+    return (raised_variances if is_matrix else raised_divisors)(values, public, errors)
 
 
 def _finish_covariances(released: Estimator, public_fit: Estimator) -> None:
@@ -75,12 +74,6 @@ def _finish_covariances(released: Estimator, public_fit: Estimator) -> None:
 def _precision_factor(matrix: np.ndarray) -> np.ndarray:
     """Return L^-T of the covariance L L^T, whose product with its transpose is the precision."""
     return solve_triangular(lower_factor(matrix), np.eye(len(matrix)), lower=True).T
-
-
-def _finish_gaussian_mixture(released: Estimator, public_fit: Estimator) -> None:
-    """Make covariances positive definite; project the weights to the simplex."""
-    released.weights_ = on_simplex(released.weights_)
-    _finish_covariances(released, public_fit)
 
 
 def _finish_bayesian_mixture(released: Estimator, public_fit: Estimator) -> None:
@@ -144,7 +137,7 @@ def _align_bayesian_mixture(values: Values, public_fit: Estimator) -> Values:
 
 _mixture = Entry(
     read=_read_mixture,
-    divisors=_mixture_variances,
+    divisors={"covariances_": _mixture_variances},
     numbers="k + k d (d + 3) / 2",
     misleading=MIXTURE,
 )
@@ -152,7 +145,7 @@ _covariance = Entry(
     ("covariance_", "location_ if not assume_centered"),
     _finish_covariance,
     read=_read_covariance,
-    divisors=Divisors(("covariance_",), raised_variances),
+    divisors={"covariance_": raised_variances},
     numbers="d (d + 3) / 2",
     misleading=COVARIANCE,
 )
@@ -167,7 +160,8 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.mixture.GaussianMixture": replace(
         _mixture,
         attributes=("weights_", "means_", "covariances_"),
-        finish=_finish_gaussian_mixture,
+        repairs={"weights_": on_simplex},
+        finish=_finish_covariances,
         align=_align_mixture,
     ),
     "sklearn.mixture.BayesianGaussianMixture": replace(

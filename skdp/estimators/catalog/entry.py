@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators.statistics import Statistic
@@ -19,8 +20,6 @@ class Traits:
 
     # whether it is a tree or a forest, of which a LeafTarget releases the leaves
     tree: bool = False
-    # whether ``cv=None`` means folds
-    folds: bool = True
     # whether it leaves missing values missing
     passes_gaps: bool = False
     # whether it may learn from y; None where the tags of scikit-learn tell
@@ -50,13 +49,10 @@ class Traits:
 
 @dataclass(frozen=True)
 class Entry(Traits):
-    """How exactly one class is released, by attributes, by members or by leaves, or why it is not.
+    """How exactly one class is released, or why it is not."""
 
-    An item of `attributes`, and the `substitute`, may have a condition on a parameter, as in
-    "mean_ if with_mean" or "location_ if not assume_centered".
-    """
-
-    # the fitted attributes to release; or ``attributes(estimator)`` names them, before a fit too
+    # the fitted attributes to release, as "mean_ if with_mean" or "mean_ if not centered"; or
+    # ``attributes(estimator)`` names them, before a fit too
     attributes: tuple[str, ...] | Callable[[Estimator], tuple[str, ...]] | None = None
     # ``finish(released, public_fit)`` repairs noised attributes and derives others from them
     finish: Callable[[Estimator, Estimator], None] | None = None
@@ -64,8 +60,10 @@ class Entry(Traits):
     align: Callable[[Values, Estimator], Values] | None = None
     # ``read(fitted, public_fit)`` returns shorter forms of attributes, which `finish` expands
     read: Callable[[Estimator, Estimator], Values] | None = None
-    # ``divisors(values, public, errors, public_fit)`` raises divisors that noise hides
-    divisors: Callable[[Values, Values, Values, Estimator], Values] | None = None
+    # ``rule(values, public_values)`` brings a released attribute back into its range
+    repairs: Mapping[str, Callable[..., NDArray]] = field(default_factory=dict)
+    # ``rule(values, public_values, errors, public_fit)`` raises a divisor that noise hides
+    divisors: Mapping[str, Callable[..., NDArray]] = field(default_factory=dict)
     # fitted attributes that are public metadata: they must equal those of the public fit
     public: tuple[str, ...] = ()
     # attributes of the public fit, separated by spaces, that would mislead: nothing replaces them

@@ -100,11 +100,7 @@ class Hinge(Loss):
 
 
 class Coefficients(Statistic):
-    """The coefficients of a linear classifier for two classes, whose intercept is penalized.
-
-    They minimize norm(w)^2 / 2 + C sum of losses of the margins y w.(x, s), and are found to a
-    certified distance.
-    """
+    """Minimizer of norm(w)^2 / 2 + C sum of losses of the margins y w.(x, s), for two classes."""
 
     name = "coefficients"
     loss: Loss

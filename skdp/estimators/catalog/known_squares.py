@@ -24,10 +24,7 @@ ROUNDING = 1e-13
 
 
 class SecondMoments(Statistic):
-    """The mean of v v^T, where v is x, a constant if any, and the response if any.
-
-    Each product counts once, those of two columns times sqrt 2: the length is that of the matrix.
-    """
+    """The mean of v v^T, each product once; v is x with a constant and the response, if any."""
 
     name = "second_moments"
 

@@ -10,8 +10,8 @@ from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_minimum import LogisticCoefficients, SupportVectorCoefficients
-from skdp.estimators.catalog.known_moments import ClassMoment, ResponseMoment
 from skdp.estimators.catalog.known_squares import LeastSquares
+from skdp.estimators.catalog.known_sums import ClassMoment, ResponseMoment
 
 # Attributes of linear models besides the coefficients: paths, scores, chosen penalties.
 NOT_RELEASED = (
@@ -28,7 +28,8 @@ LINEAR_MODELS = """sklearn.linear_model
     LassoLarsCV LassoLarsIC LogisticRegressionCV MultiTaskElasticNet MultiTaskElasticNetCV
     MultiTaskLasso MultiTaskLassoCV OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV
     PassiveAggressiveClassifier PassiveAggressiveRegressor Perceptron PoissonRegressor
-    QuantileRegressor RidgeClassifier SGDClassifier SGDRegressor TheilSenRegressor TweedieRegressor
+    QuantileRegressor RidgeClassifier RidgeClassifierCV RidgeCV SGDClassifier SGDRegressor
+    TheilSenRegressor TweedieRegressor
 """
 
 COEFFICIENTS = ("coef_", "intercept_ if fit_intercept")
@@ -71,7 +72,6 @@ PROJECTION = Entry(
 ENTRIES: dict[str, Entry] = {
     LINEAR_MODELS: _linear,
     "sklearn.linear_model LinearRegression Ridge": _least_squares,
-    "sklearn.linear_model RidgeCV RidgeClassifierCV": replace(_linear, folds=False),
     "sklearn.linear_model ARDRegression BayesianRidge": replace(
         _linear, unserved=("predict(return_std=True)",)
     ),

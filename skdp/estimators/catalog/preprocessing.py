@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone
 
 from skdp.core.checks import shorten
-from skdp.core.classes import ClassTable
 from skdp.core.types import Estimator, Values
-from skdp.estimators.catalog import linear
-from skdp.estimators.catalog.entry import Entry, by_class
-from skdp.estimators.catalog.known_moments import ScalerMoments
-from skdp.estimators.catalog.repairs import Divisors, nonnegative, positive
+from skdp.estimators.catalog.entry import Entry
+from skdp.estimators.catalog.known_sums import ScalerMoments
+from skdp.estimators.catalog.repairs import nonnegative, positive, raised_divisors, sorted_columns
 
-LINEAR = ClassTable(by_class(linear.ENTRIES))
 FREQUENT = (
     "min_frequency and max_categories depend on the data. Leave them None and declare the "
     "categories"
@@ -36,10 +32,9 @@ def _read_variances(fitted: Estimator, public_fit: Estimator) -> Values:
 
 
 def _finish_variances(released: Estimator, public_fit: Estimator) -> None:
-    """Replace negative variances by those of the public fit; recompute the scale."""
+    """Recompute the scale from the variances."""
     if getattr(released, "var_", None) is not None:
-        released.var_ = variances = nonnegative(released.var_, public_fit.var_)
-        released.scale_ = np.where(variances == 0, 1.0, np.sqrt(variances))
+        released.scale_ = np.where(released.var_ == 0, 1.0, np.sqrt(released.var_))
 
 
 def _finish_min_max_scaler(released: Estimator, public_fit: Estimator) -> None:
@@ -51,20 +46,8 @@ def _finish_min_max_scaler(released: Estimator, public_fit: Estimator) -> None:
 
 
 def _finish_max_abs_scaler(released: Estimator, public_fit: Estimator) -> None:
-    """Replace a negative maximum by that of the public fit; recompute the scale."""
-    released.max_abs_ = nonnegative(released.max_abs_, public_fit.max_abs_)
+    """Recompute the scale from the maximum."""
     released.scale_ = _refitted(released, released.max_abs_[None]).scale_
-
-
-def _finish_robust_scaler(released: Estimator, public_fit: Estimator) -> None:
-    """Replace a scale that is not positive by that of the public fit."""
-    if released.with_scaling:
-        released.scale_ = positive(released.scale_, public_fit.scale_)
-
-
-def _finish_quantiles(released: Estimator, public_fit: Estimator) -> None:
-    """Sort the quantiles of each column."""
-    released.quantiles_ = np.sort(released.quantiles_, axis=0)
 
 
 def _read_bin_edges(fitted: Estimator, public_fit: Estimator) -> Values:
@@ -170,58 +153,6 @@ REFUSED_INDICATOR = RefusedSettings(("add_indicator",))
 REFUSED_SEED = RefusedSettings(("random_state",))
 
 
-def _refuse_imputation(estimator: Estimator) -> str | None:
-    model = estimator.estimator  # None stands for BayesianRidge
-    released = getattr(LINEAR.get(type(model)), "attributes", None)
-    if model is not None and not (released == linear.COEFFICIENTS and is_regressor(model)):
-        return f"it imputes with {type(model).__name__}. Use BayesianRidge or another linear model"
-    if estimator.imputation_order not in {"roman", "arabic"}:
-        return (
-            f"with imputation_order={estimator.imputation_order!r} the order of the columns "
-            "depends on the data. Use 'roman' or 'arabic'"
-        )
-    if estimator.sample_posterior:
-        return "with sample_posterior=True it needs the covariance of every regression. Use False"
-    if estimator.n_nearest_features is not None:
-        return "n_nearest_features depends on the data. Use None"
-    return REFUSED_INDICATOR(estimator)
-
-
-def _read_imputations(fitted: Estimator, public_fit: Estimator) -> Values:
-    """Join the first guesses and the coefficients of every regression."""
-    rounds, expected = fitted.imputation_sequence_, public_fit.imputation_sequence_
-    if [step.feat_idx for step in rounds] != [step.feat_idx for step in expected]:
-        raise ValueError("the columns or rounds of imputation differ from those of the public fit")
-    models = [step.estimator for step in rounds]
-    values = [
-        np.append(model.coef_, model.intercept_) if model.fit_intercept else model.coef_
-        for model in models
-    ]
-    return {"imputation_sequence_": [fitted.initial_imputer_.statistics_, *values]}
-
-
-def _finish_imputations(released: Estimator, public_fit: Estimator) -> None:
-    """Put the coefficients into the regressions."""
-    statistics, *values = released.imputation_sequence_
-    columns = {step.feat_idx for step in public_fit.imputation_sequence_}
-    released.n_iter_ = len(values) // max(1, len(columns))
-    released.initial_imputer_.statistics_ = statistics
-    released.imputation_sequence_ = [
-        step._replace(estimator=_with_coefficients(step.estimator, row))
-        for step, row in zip(public_fit.imputation_sequence_, values, strict=True)
-    ]
-
-
-def _with_coefficients(model: Estimator, values: NDArray) -> Estimator:
-    model = copy.deepcopy(model)
-    if model.fit_intercept:
-        values, model.intercept_ = values[:-1], values[-1]
-    model.coef_ = values
-    for name in LINEAR[type(model)].drop:
-        model.__dict__.pop(name, None)
-    return model
-
-
 _encoder = Entry(
     (),
     public=("categories_",),
@@ -236,7 +167,8 @@ ENTRIES: dict[str, Entry] = {
         attributes=("mean_ if with_mean", "var_ if with_std"),
         finish=_finish_variances,
         read=_read_variances,
-        divisors=Divisors(("var_", "scale_")),
+        repairs={"var_": nonnegative},
+        divisors={"var_": raised_divisors, "scale_": raised_divisors},
         numbers="2 d",
         known=ScalerMoments,
     ),
@@ -247,14 +179,15 @@ ENTRIES: dict[str, Entry] = {
         _scaler,
         attributes=("max_abs_",),
         finish=_finish_max_abs_scaler,
-        divisors=Divisors(("max_abs_",)),
+        repairs={"max_abs_": nonnegative},
+        divisors={"max_abs_": raised_divisors},
         numbers="d",
     ),
     "sklearn.preprocessing.RobustScaler": replace(
         _scaler,
         attributes=("center_ if with_centering", "scale_ if with_scaling"),
-        finish=_finish_robust_scaler,
-        divisors=Divisors(("scale_",)),
+        repairs={"scale_": positive},
+        divisors={"scale_": raised_divisors},
         numbers="2 d",
     ),
     "sklearn.preprocessing.PowerTransformer": replace(
@@ -262,12 +195,16 @@ ENTRIES: dict[str, Entry] = {
         attributes=("lambdas_", "mean_ if standardize", "var_ if standardize"),
         finish=_finish_variances,
         read=_read_variances,
-        divisors=Divisors(("var_",)),
+        repairs={"var_": nonnegative},
+        divisors={"var_": raised_divisors},
         numbers="3 d",
         substitute="StandardizedPowerTransformer if standardize",
     ),
     "sklearn.preprocessing.QuantileTransformer": replace(
-        _scaler, attributes=("quantiles_",), finish=_finish_quantiles, numbers="n_quantiles d"
+        _scaler,
+        attributes=("quantiles_",),
+        repairs={"quantiles_": sorted_columns},
+        numbers="n_quantiles d",
     ),
     "sklearn.preprocessing.KBinsDiscretizer": Entry(
         ("bin_edges_",),
@@ -291,15 +228,6 @@ ENTRIES: dict[str, Entry] = {
         unserved=("inverse_transform",),
         numbers="d",
         by_record=True,
-    ),
-    "sklearn.impute.IterativeImputer": Entry(
-        ("imputation_sequence_",),
-        _finish_imputations,
-        read=_read_imputations,
-        refuse=_refuse_imputation,
-        misleading="random_state_",
-        numbers="d (1 + d n_iter_)",
-        uses_response=False,
     ),
     "sklearn.feature_extraction.text.TfidfTransformer": Entry(("idf_ if use_idf",), numbers="d"),
     "sklearn.preprocessing Binarizer Normalizer": Entry(learns_nothing=True, by_record=True),

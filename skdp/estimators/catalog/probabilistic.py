@@ -1,17 +1,17 @@
-"""Naive Bayes, quadratic discriminants, nearest centroids, and the dummies."""
+"""Naive Bayes, discriminants, centroids, dummies, isotonic functions and other calibrators."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.catalog.known_counts import Bits, Categories, Counts, Shares
-from skdp.estimators.catalog.known_moments import GaussianMoments
+from skdp.estimators.catalog.known_sums import Bits, Categories, Counts, GaussianMoments, Shares
 from skdp.estimators.catalog.repairs import (
     TINY,
-    Divisors,
     from_triangle,
     lower_factor,
     nearest_covariance,
@@ -19,19 +19,13 @@ from skdp.estimators.catalog.repairs import (
     on_simplex,
     positive,
     positive_counts,
+    raised_divisors,
     raised_variances,
     triangle,
 )
 
 # Relative error of the longest axis of a covariance.
 ROUNDING = float(np.finfo(np.float64).eps)
-
-
-def _finish_gaussian_nb(released: Estimator, public_fit: Estimator) -> None:
-    """Replace variances that are not positive by public ones; project the prior to the simplex."""
-    released.var_ = positive(released.var_, public_fit.var_)
-    if released.priors is None:
-        released.class_prior_ = on_simplex(released.class_prior_)
 
 
 def _counts(fitted: Estimator) -> tuple[str, ...]:
@@ -106,7 +100,7 @@ def _read_class_covariances(fitted: Estimator, public_fit: Estimator) -> Values:
 
 
 def _finish_quadratic(released: Estimator, public_fit: Estimator) -> None:
-    """Make covariances positive definite; recompute eigenvectors; project the prior."""
+    """Make covariances positive definite; recompute eigenvectors."""
     pairs = zip(public_fit.rotations_, public_fit.scalings_, strict=True)
     public = [(vectors * sizes) @ vectors.T for vectors, sizes in pairs]
     released.covariance_ = [
@@ -116,8 +110,6 @@ def _finish_quadratic(released: Estimator, public_fit: Estimator) -> None:
     decomposed = [np.linalg.svd(lower_factor(matrix)) for matrix in released.covariance_]
     released.scalings_ = [np.maximum(sizes, ROUNDING * sizes[0]) ** 2 for _, sizes, _ in decomposed]
     released.rotations_ = [vectors for vectors, _, _ in decomposed]
-    if released.priors is None:
-        released.priors_ = on_simplex(released.priors_)
 
 
 def _nearest_centroid(fitted: Estimator) -> tuple[str, ...]:
@@ -127,36 +119,57 @@ def _nearest_centroid(fitted: Estimator) -> tuple[str, ...]:
     return ("centroids_", "within_class_std_dev_") + ("class_prior_",) * (priors == "empirical")
 
 
-def _finish_nearest_centroid(released: Estimator, public_fit: Estimator) -> None:
-    """Replace negative deviations by those of the public fit; project the prior to the simplex."""
-    if str(released.priors) == "empirical":
-        released.class_prior_ = on_simplex(released.class_prior_)
-    released.within_class_std_dev_ = nonnegative(
-        released.within_class_std_dev_, public_fit.within_class_std_dev_
-    )
-
-
 def _dummy_classifier(fitted: Estimator) -> tuple[str, ...]:
     return () if fitted.strategy in {"uniform", "constant"} else ("class_prior_",)
-
-
-def _finish_dummy_classifier(released: Estimator, public_fit: Estimator) -> None:
-    """Project the prior to the simplex."""
-    if isinstance(released.class_prior_, list):
-        released.class_prior_ = [on_simplex(prior) for prior in released.class_prior_]
-    else:
-        released.class_prior_ = on_simplex(released.class_prior_)
 
 
 def _dummy_regressor(fitted: Estimator) -> tuple[str, ...]:
     return () if fitted.strategy == "constant" else ("constant_",)
 
 
+# An isotonic function is released at this many evenly spaced points.
+N_KNOTS = 21
+
+
+def _read_isotonic(fitted: Estimator, public_fit: Estimator) -> Values:
+    """Evaluate the fitted function on evenly spaced points of the public fit's range."""
+    points = np.linspace(public_fit.X_min_, public_fit.X_max_, N_KNOTS)
+    return {"y_thresholds_": np.interp(points, fitted.X_thresholds_, fitted.y_thresholds_)}
+
+
+def _finish_isotonic(released: Estimator, public_fit: Estimator) -> None:
+    """Make the values monotone, by isotonic regression on the public points."""
+    points = np.linspace(public_fit.X_min_, public_fit.X_max_, N_KNOTS)
+    released.fit(points, released.y_thresholds_)
+
+
+def _in_unit_interval(values: NDArray, fallback: NDArray) -> NDArray:
+    return np.clip(values, 0, 1)
+
+
+_isotonic = Entry(
+    ("y_thresholds_",), _finish_isotonic, read=_read_isotonic, anchored=True, numbers=str(N_KNOTS)
+)
+# The classes of other calibrators are private, so their fitted attributes identify them.
+_by_attributes = {
+    frozenset({"a_", "b_"}): Entry(("a_", "b_")),  # slope and offset of a sigmoid
+    # the inverse of a temperature
+    frozenset({"beta_"}): Entry(("beta_",), repairs={"beta_": positive}),
+}
+
+
+def calibrator_entry(fitted: Estimator) -> Entry | None:
+    """Return the entry of a calibrator, None for one of an unknown kind."""
+    if "y_thresholds_" in vars(fitted):
+        return replace(_isotonic, repairs={"y_thresholds_": _in_unit_interval})
+    return _by_attributes.get(frozenset(vars(fitted)))
+
+
 ENTRIES: dict[str, Entry] = {
     "sklearn.naive_bayes.GaussianNB": Entry(
         ("class_prior_ if not priors", "theta_", "var_"),
-        _finish_gaussian_nb,
-        divisors=Divisors(("var_",)),
+        repairs={"class_prior_": on_simplex, "var_": positive},
+        divisors={"var_": raised_divisors},
         numbers="2 k d + k",
         misleading="class_count_ epsilon_",
         known=GaussianMoments,
@@ -180,18 +193,20 @@ ENTRIES: dict[str, Entry] = {
         ("means_", "covariance_", "priors_ if not priors"),
         _finish_quadratic,
         read=_read_class_covariances,
-        divisors=Divisors(("covariance_",), raised_variances),
+        repairs={"priors_": on_simplex},
+        divisors={"covariance_": raised_variances},
         numbers="k d (d + 3) / 2 + k",
     ),
     "sklearn.neighbors.NearestCentroid": Entry(
         _nearest_centroid,
-        _finish_nearest_centroid,
-        divisors=Divisors(("within_class_std_dev_",)),
+        repairs={"class_prior_": on_simplex, "within_class_std_dev_": nonnegative},
+        divisors={"within_class_std_dev_": raised_divisors},
         numbers="(k + 1) d",
         misleading="deviations_",
     ),
     "sklearn.dummy.DummyClassifier": Entry(
-        _dummy_classifier, _finish_dummy_classifier, numbers="k", known=Shares
+        _dummy_classifier, repairs={"class_prior_": on_simplex}, numbers="k", known=Shares
     ),
+    "sklearn.isotonic.IsotonicRegression": _isotonic,
     "sklearn.dummy.DummyRegressor": Entry(_dummy_regressor, numbers="k"),
 }

@@ -74,7 +74,11 @@ REASONS: dict[str, str] = {
     "sklearn.preprocessing.KernelCenterer": (
         "it centers kernels with the training records. Use RBFSampler and StandardScaler"
     ),
-    "sklearn.impute.KNNImputer": f"{RECORDS}. Use SimpleImputer or IterativeImputer",
+    "sklearn.impute.KNNImputer": f"{RECORDS}. Use SimpleImputer",
+    "sklearn.impute.IterativeImputer": (
+        "it fits regressions to what those before them imputed, so that noise in one moves all "
+        "later ones. Use SimpleImputer"
+    ),
     "sklearn.model_selection GridSearchCV RandomizedSearchCV": SEARCHED,
     "sklearn.model_selection.TunedThresholdClassifierCV": (
         "its threshold is chosen by scores on the private records, to which no noise is added. "

@@ -1,21 +1,12 @@
-"""Repairs: noised values back into the range where they mean something.
-
-Repairs see released and public values only, so they cost no privacy. They change values out of
-range, and divisors that noise hides: without noise the released estimator is the private fit, up to
-rounding. They do not depend on the units of the columns. Only the repair of eigenvalues mixes
-columns, behind a clip whose columns share a unit.
-"""
+"""Repairs of noised values, from released and public values only; they change nothing in range."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.simplex import project_to_simplex
-from skdp.core.types import Estimator, Values
+from skdp.core.types import Estimator
 
 # Smallest probability after a repair, so that its logarithm is finite.
 TINY = 1e-10
@@ -24,43 +15,26 @@ TINY = 1e-10
 def positive(values: ArrayLike, fallback: ArrayLike) -> NDArray:
     """Replace values that are not positive by the fallback, or by 1 if it is not positive."""
     values, fallback = np.asarray(values), np.asarray(fallback)
-    return np.where(values > 0, values, np.where(fallback > 0, fallback, 1.0))
+    return np.where(values > 0, values, np.where(fallback > 0, fallback, 1.0))[()]
 
 
-def raised_divisors(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
+def raised_divisors(
+    values: ArrayLike, public: ArrayLike, errors: ArrayLike, public_fit: Estimator = None
+) -> NDArray:
     """Raise divisors that noise hides to the public values, at most to two standard errors."""
     return np.maximum(values, np.minimum(public, 2 * np.asarray(errors)))
 
 
-@dataclass(frozen=True)
-class Divisors:
-    """Attributes by which a function divides, with the rule that keeps their values from 0."""
-
-    names: tuple[str, ...]
-    rule: Callable[[ArrayLike, ArrayLike, ArrayLike], NDArray] = raised_divisors
-
-    def __call__(
-        self, values: Values, public: Values, errors: Values, public_fit: Estimator
-    ) -> Values:
-        """Raise the values of the attributes that are released."""
-        return {
-            name: self.rule(values[name], public[name], errors[name])
-            for name in self.names
-            if name in values
-        }
-
-
-def raised_variances(values: ArrayLike, public: ArrayLike, errors: ArrayLike) -> NDArray:
+def raised_variances(
+    values: ArrayLike, public: ArrayLike, errors: ArrayLike, public_fit: Estimator = None
+) -> NDArray:
     """Raise the variances among the numbers of triangles, the last axis."""
     is_variance = triangle(np.eye(side_of(values))) > 0
     return np.where(is_variance, raised_divisors(values, public, errors), values)
 
 
 def raised_eigenvalues(matrix: NDArray, public: NDArray, errors: NDArray) -> NDArray:
-    """Raise eigenvalues that may be noise to the variance that the public matrix has there.
-
-    The largest eigenvalue of symmetric noise is about twice the norm of the errors in a row.
-    """
+    """Raise eigenvalues that may be noise to the variance that the public matrix has there."""
     eigenvalues, vectors = np.linalg.eigh(matrix)
     expected = np.sum(vectors * (public @ vectors), axis=0)
     raised = raised_divisors(eigenvalues, expected, np.linalg.norm(errors, axis=0).max())
@@ -80,7 +54,12 @@ def positive_counts(counts: ArrayLike) -> NDArray:
     return np.where(counts > 0, counts, TINY * np.where(total > 0, total, 1.0))
 
 
-def on_simplex(values: ArrayLike) -> NDArray:
+def sorted_columns(values: NDArray, fallback: NDArray) -> NDArray:
+    """Sort each column."""
+    return np.sort(values, axis=0)
+
+
+def on_simplex(values: ArrayLike, fallback: ArrayLike | None = None) -> NDArray:
     """Return the nearest vector of probabilities, with positive entries."""
     values = np.asarray(values)
     rounding = 100 * np.finfo(values.dtype).eps
@@ -101,11 +80,7 @@ def correlations(matrix: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def nearest_covariance(matrix: NDArray, public: NDArray, *, singular: bool = False) -> NDArray:
-    """Repair a matrix that is no covariance, nor, if it may be `singular`, nearly one.
-
-    Variances that are not positive become public ones, and eigenvalues of the correlations that are
-    not positive the smallest positive one of the public correlations; the variances stay.
-    """
+    """Repair a matrix that is no covariance, by public variances and public correlations."""
     if _is_covariance(matrix, singular):
         return matrix
     variances = positive(np.diag(matrix), np.diag(public)).astype(matrix.dtype)
@@ -147,7 +122,7 @@ def _rounding(matrix: NDArray) -> float:
     return 100 * len(matrix) * float(np.finfo(matrix.dtype).eps)
 
 
-def orthonormal(components: NDArray) -> NDArray:
+def orthonormal(components: NDArray, fallback: NDArray | None = None) -> NDArray:
     """Return the nearest matrix with orthonormal rows; one that has them stays as it is."""
     rounding = 100 * len(components) * np.finfo(components.dtype).eps
     if np.abs(components @ components.T - np.eye(len(components))).max() <= rounding:

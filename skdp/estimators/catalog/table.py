@@ -30,17 +30,12 @@ def supported_estimators() -> list[SupportedEstimator]:
     """List the estimators that ``release="auto"`` knows.
 
     Registered classes of your own are among them. Beside these, it knows what is made of them,
-    such as pipelines, and everything that learns nothing in fit. Listing the classes imports them,
-    the experimental IterativeImputer too.
+    such as pipelines, and everything that learns nothing in fit. Listing the classes imports them.
 
     Returns
     -------
     list of SupportedEstimator
         In alphabetical order: name, kind, what is released, and how many numbers these are.
-
-    See Also
-    --------
-    register : Add a class.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Statistics of moments; the proofs are in the user guide, "Sensitivities on paper"."""
+"""Statistics of counts and moments; the proofs are in the user guide, "Sensitivities on paper"."""
 
 from __future__ import annotations
 
@@ -9,17 +9,123 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
+from skdp.core.checks import shown
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.catalog.repairs import TINY, on_simplex, positive, raised_divisors
 from skdp.estimators.moments import class_codes, with_constant
 from skdp.estimators.statistics import Front, OfClasses, Products
 
+MOST_CATEGORIES = 10**6
+
+
+class Counts(OfClasses):
+    """Class counts and sums of each column and class, for a MultinomialNB."""
+
+    name = "class_sums"
+
+    def _bound(self, estimator: Estimator) -> None:
+        """Two records of a class differ by less than two of other classes: nothing is negative."""
+        super()._bound(estimator)
+        if (self.front.low < 0).any():
+            raise ValueError(
+                f"{type(estimator).__name__} counts amounts, which are not negative. Put "
+                "ClipBox(0, high) before it, or before the ClipNorm that stands there."
+            )
+        self.constant = self.front.radius / 2
+        size = math.hypot(self.front.radius, self.constant)
+        self._measure(self.n_features + 1, size, self.front.absolute + self.constant)
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        released.feature_count_ = n_samples * mean[:, :-1]
+        released.class_count_ = n_samples * mean[:, -1] / self.constant
+
+
+class Bits(OfClasses):
+    """Class counts and how often each bit, taken as 1/2 or -1/2, is set, for a BernoulliNB."""
+
+    name = "class_sums"
+    needs_clip = False  # a record is made of bits, whatever it was
+
+    def _bound(self, estimator: Estimator) -> None:
+        """Within a class all bits may change; choose the largest constant that adds nothing."""
+        super()._bound(estimator)
+        self.threshold, d = estimator.binarize, self.n_features
+        if self.threshold is None and ((self.front.low < 0) | (self.front.high > 1)).any():
+            raise ValueError(
+                "BernoulliNB(binarize=None) takes its records for bits. Put ClipBox(0, 1) right "
+                "before it, or give it a public threshold in 'binarize'."
+            )
+        self.constant = math.sqrt(d) / 2
+        self._measure(d + 1, math.sqrt(d / 2), d / 2 + self.constant, (d, math.sqrt(d)))
+
+    def features(self, X: Container) -> Matrix:
+        dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        bits = dense if self.threshold is None else dense > self.threshold
+        return np.asarray(with_constant(bits - 0.5, self.constant))
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        released.class_count_ = n_samples * mean[:, -1] / self.constant
+        released.feature_count_ = n_samples * mean[:, :-1] + released.class_count_[:, None] / 2
+
+
+class Shares(OfClasses):
+    """The share of each class, for a DummyClassifier."""
+
+    name = "class_prior_"
+    needs_clip = False  # it reads no feature
+
+    def _bound(self, estimator: Estimator) -> None:
+        """A changed record moves its weight from one share to another."""
+        super()._bound(estimator)
+        if estimator.strategy in ("uniform", "constant"):
+            raise ValueError(
+                "A DummyClassifier learns nothing with the 'uniform' and the 'constant' strategy, "
+                f"so that nothing is to be released. Got {shown(estimator.strategy)}."
+            )
+        self._measure(1, 1.0, 1.0)
+
+    def features(self, X: Container) -> Matrix:
+        return np.ones((X.shape[0], 1))
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        released.class_prior_ = on_simplex(mean[:, 0])
+
+
+class Categories(OfClasses):
+    """Counts of each category of each column in each class, for a CategoricalNB."""
+
+    name = "category_shares"
+    needs_clip = False  # it needs a box
+
+    def _bound(self, estimator: Estimator) -> None:
+        """A record is in one category of each column."""
+        super()._bound(estimator)
+        low, high = self.front.low, self.front.high
+        if not ((low >= 0) & (high < MOST_CATEGORIES)).all():
+            raise ValueError(
+                "CategoricalNB takes its records for numbers of categories, and how many there are "
+                "must be public. Put ClipBox(0, highest) right before it, with a highest number "
+                f"below {MOST_CATEGORIES}."
+            )
+        declared = 0 if estimator.min_categories is None else np.asarray(estimator.min_categories)
+        self.numbers = np.maximum(np.floor(high).astype(np.intp) + 1, declared)
+        self._measure(int(self.numbers.sum()), math.sqrt(self.n_features), float(self.n_features))
+
+    def features(self, X: Container) -> Container:
+        categories = np.clip(np.asarray(X).astype(np.intp), 0, self.numbers - 1)
+        places = categories + np.cumsum(self.numbers) - self.numbers
+        n, d = places.shape
+        parts = (np.ones(n * d), places.ravel(), np.arange(0, n * d + 1, d))
+        return sparse.csr_array(parts, shape=(n, self.shape[1]))
+
+    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
+        ends = np.cumsum(self.numbers)[:-1]
+        released.category_count_ = np.split(n_samples * mean, ends, axis=1)
+        released.n_categories_ = self.numbers.copy()
+
 
 class ClassMoment(OfClasses):
-    """The moment of a MomentClassifier.
-
-    From four classes on, each class has a row of its own: codes would change more in the L1 norm.
-    """
+    """The moment of a MomentClassifier; from four classes on, each class has a row of its own."""
 
     name = "moment_"
 
@@ -27,16 +133,17 @@ class ClassMoment(OfClasses):
         """Two codes are sqrt 2 apart; within a class the constant cancels."""
         super()._bound(estimator)
         radius, self.constant = self.front.radius, estimator.constant
-        self.largest = math.hypot(radius, self.constant)
         table = self._table()
-        length = float(np.linalg.norm(table, axis=1).max())
-        self.l2 = max(math.sqrt(2) * self.largest, 2 * radius * length)
-        self.shape = (table.shape[1], self.n_features + (self.constant > 0))
-        if len(table) == self.shape[0]:
+        if len(table) == table.shape[1]:
             self.name = "class_moments"
+        length = float(np.linalg.norm(table, axis=1).max())
         longest = float(np.abs(table).sum(axis=1).max())
-        widest = self.front.absolute + self.constant
-        self.l1 = min(math.sqrt(math.prod(self.shape)) * self.l2, 2 * longest * widest)
+        self._measure(
+            self.n_features + (self.constant > 0),
+            math.hypot(radius, self.constant),
+            longest * (self.front.absolute + self.constant),
+            (0.0, 2 * radius * length),
+        )
 
     def _table(self) -> Matrix:
         return class_codes(len(self.classes)) if len(self.classes) < 4 else super()._table()
@@ -67,10 +174,9 @@ class ResponseMoment(Products):
                 "response. Declare a public range with its 'y_range' parameter. Got None."
             )
         self.model, self.constant = clone(estimator), estimator.constant
-        self.shape = (1, self.n_features + (self.constant > 0))
-        self.largest = math.hypot(self.front.radius, self.constant)
-        self.l2 = 2 * self.largest
-        self.l1 = 2 * (self.front.absolute + self.constant)
+        size = math.hypot(self.front.radius, self.constant)
+        absolute = self.front.absolute + self.constant
+        self._measure(self.n_features + (self.constant > 0), size, absolute, (0.0, 2 * size))
 
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
         return self.model._codes(y)
@@ -80,11 +186,7 @@ class ResponseMoment(Products):
 
 
 class ScaledMoments(Products):
-    """Base of statistics with x and its square: their scale, and how far they move.
-
-    In a box x is scaled to [-1, 1]; in a ball it stays as it is. The square has a weight with which
-    it adds nothing to the largest change while the code stays.
-    """
+    """Base of statistics with x and its square, whose weight adds nothing to the L2 change."""
 
     def _scale(self, weight_in_box: float) -> None:
         """Set scale, weight, largest sizes, and the largest change while the code stays."""
@@ -96,7 +198,7 @@ class ScaledMoments(Products):
             self.unvaried = front.radius**2 / d
             self.square = front.radius**2 + (self.weight * front.radius**2) ** 2
             self.absolute = front.absolute + self.weight * front.radius**2
-            self.within_l1, self.within_l2 = 2 * self.absolute, 2 * front.radius
+            self.within = 2 * self.absolute, 2 * front.radius
             return
         half = (front.high - front.low) / 2
         self.middle, self.half, self.limit = front.low + half, np.where(half > 0, half, 1.0), 1.0
@@ -105,7 +207,7 @@ class ScaledMoments(Products):
         self.absolute = d * (1 + self.weight)
         # t + weight t (2 - t) has its maximum at t = 1 + 1 / (2 weight), where that is at most 2
         steepest = 1 + 1 / (2 * self.weight)
-        self.within_l1, self.within_l2 = d * self.weight * steepest**2, 2 * math.sqrt(d)
+        self.within = d * self.weight * steepest**2, 2 * math.sqrt(d)
 
     def features(self, X: Container) -> Matrix:
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
@@ -139,10 +241,7 @@ class ScalerMoments(ScaledMoments):
     def _bound(self, estimator: Estimator) -> None:
         """There is one code, so only the features can change."""
         self._scale(weight_in_box=1.5)
-        self.shape = (1, 2 * self.n_features)
-        self.l2 = self.within_l2
-        self.l1 = min(self.within_l1, math.sqrt(2 * self.n_features) * self.l2)
-        self.largest = math.sqrt(self.square)
+        self._measure(2 * self.n_features, math.sqrt(self.square), 0.0, self.within, across=0.0)
 
     def codes(self, y: NDArray | None, n_samples: int) -> Matrix:
         return np.ones((n_samples, 1))
@@ -166,13 +265,9 @@ class GaussianMoments(ScaledMoments, OfClasses):
         """Choose the largest constant that adds nothing to the change within a class."""
         super()._bound(estimator)
         self._scale(weight_in_box=math.sqrt(0.75))
-        self.constant = math.sqrt(self.within_l2**2 / 2 - self.square)
-        square = self.square + self.constant**2
-        self.l2 = max(math.sqrt(2 * square), self.within_l2)
-        self.shape = (len(self.classes), 2 * self.n_features + 1)
-        across = 2 * (self.absolute + self.constant)
-        self.l1 = min(math.sqrt(math.prod(self.shape)) * self.l2, max(self.within_l1, across))
-        self.largest = math.sqrt(square)
+        self.constant = math.sqrt(self.within[1] ** 2 / 2 - self.square)
+        size = math.sqrt(self.square + self.constant**2)
+        self._measure(2 * self.n_features + 1, size, self.absolute + self.constant, self.within)
 
     def features(self, X: Container) -> Matrix:
         return np.asarray(with_constant(super().features(X), self.constant))
