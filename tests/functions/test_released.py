@@ -40,6 +40,9 @@ def test_noisy_probabilities_are_repaired():
     assert not hasattr(scores, "predict_proba")
     best = scores.decision_function(POINTS).argmax(axis=1)
     np.testing.assert_array_equal(scores.predict(POINTS), np.array([3, 5, 9])[best])
+    of_two = ReleasedClassifier(SQUARE, COEFFICIENTS[:, 0], np.array(["no", "yes"]))
+    signs = of_two.decision_function(POINTS) > 0
+    np.testing.assert_array_equal(of_two.predict(POINTS) == "yes", signs)
 
 
 def test_pickle_keeps_the_function():
