@@ -258,8 +258,8 @@ def of_parameters():
     return ParameterTarget(GaussianNB(), "auto", GaussianNB().fit(X, y)), X, y
 
 
-def of_density(*others, fill=0.5, **parameters):
-    X = np.random.default_rng(0).uniform(0.1, 0.9, size=(30, 2)) + fill - 0.5
+def of_density(*others, **parameters):
+    X = np.random.default_rng(0).uniform(0.1, 0.9, size=(30, 2))
     return density_target(KernelDensity(**parameters), 2), X, *others
 
 
@@ -272,7 +272,6 @@ def of_density(*others, fill=0.5, **parameters):
             of_parameters(),
             in_a_pipeline(),
             of_density(None, np.ones(30)),  # weighted
-            of_density(fill=np.nan),
             of_density(rtol=1e-3),
             of_density(atol=1e-3),
             of_density(metric="haversine", algorithm="ball_tree"),
