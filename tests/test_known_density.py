@@ -1,5 +1,6 @@
 """A kernel density on a lattice has a bound on paper, which no record exceeds."""
 
+import math
 from contextlib import nullcontext
 from itertools import combinations
 
@@ -9,6 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
@@ -21,7 +23,11 @@ from skdp import (
     GaussianMechanism,
     LaplaceMechanism,
     PrivateEstimator,
+    RandomDensityOracle,
+    load,
+    release,
 )
+from skdp.bounds import mean_bound
 from skdp.functions import ReleasedDensity
 from skdp.functions.known_density import KERNELS, KnownDensityTarget
 
@@ -64,6 +70,17 @@ def test_who_gives_the_box_in_another_unit_is_told_so(unit, degree, bandwidth, w
         assert ("bandwidth have the units" in text) == (word is not None)
 
 
+# what is warned of first is another thing
+@pytest.mark.filterwarnings("ignore:The bandwidth of KernelDensity.* is far below")
+def test_a_density_that_is_nowhere_positive_is_said_to_be_uniform():
+    X = np.full((50, 1), 100.0)
+    model = private(KernelDensity(bandwidth=0.05), 2)
+    with pytest.warns(UserWarning, match=r"integral of 0 on its box, and is uniform now"):
+        model.fit(X)
+    assert not model.summary().values.any()
+    assert "nowhere above 0" in model.summary().remark
+
+
 def test_it_is_released_with_a_plain_promise_whatever_the_records_are():
     rng = np.random.default_rng(0)
     X = rng.beta(3, 5, size=(2000, 1))
@@ -77,11 +94,25 @@ def test_it_is_released_with_a_plain_promise_whatever_the_records_are():
         assert density[1] > 2 * density[[0, 2]].max()
 
 
+def test_whole_numbers_become_doubles_as_those_of_the_prior_are():
+    box = BernsteinTransformer(degree=5, feature_range=(18, 90))
+    prior = RandomDensityOracle([(18, 90)])
+    noise = LaplaceMechanism(1.0, code=None)  # which learns nothing
+    model = private(KernelDensity(bandwidth=20.0), mechanism=noise, release=box, prior=prior)
+    assert model.fit(np.arange(18, 90)[:, None]).plan_.schema.parts[0].dtypes == (np.float64,)
+
+
+def target_of(kernel, bandwidth, n_samples=1, degree=8, box=(0, 1), n_features=1):
+    """The target of a density without the rest of a plan."""
+    estimator = KernelDensity(bandwidth=bandwidth, kernel=kernel)
+    fitted = estimator.fit(np.full((1, n_features), float(box[0])))
+    bernstein = BernsteinTransformer(degree, feature_range=box)
+    return KnownDensityTarget(estimator, bernstein, fitted, n_samples=n_samples)
+
+
 def test_records_far_off_the_box_are_as_nothing():
     for kernel in KERNELS:
-        bernstein = BernsteinTransformer(3, feature_range=(0, 1))
-        estimator = KernelDensity(bandwidth=0.1, kernel=kernel).fit([[0.5]])
-        target = KnownDensityTarget(estimator, bernstein, estimator, n_samples=2)
+        target = target_of(kernel, 0.1, n_samples=2, degree=3)
         for far in (np.inf, -np.inf, 1e300, -1e160):
             value = target(np.array([[far], [0.4]]), seed=0)
             np.testing.assert_allclose(value, target(np.array([[9.0], [0.4]]), seed=0), atol=1e-12)
@@ -91,38 +122,38 @@ def test_records_far_off_the_box_are_as_nothing():
 def test_no_record_exceeds_the_bound(n_features):
     """Gaussian kernels attain it where the box is wide and two records are far apart."""
     rng = np.random.default_rng(0)
+    special = [[each] * n_features for each in (1e9, 0.25, 0.75)]
     for kernel in KERNELS:
         for bandwidth in (0.03, 0.2, 3.0):
-            estimator = KernelDensity(bandwidth=bandwidth, kernel=kernel)
-            bernstein = BernsteinTransformer(8, feature_range=(0, 1))
-            fitted = estimator.fit(np.zeros((1, n_features)))
-            target = KnownDensityTarget(estimator, bernstein, fitted, n_samples=1)
+            target = target_of(kernel, bandwidth, n_features=n_features)
             edges = rng.integers(0, 9, size=(6, n_features)) / 8
-            X = np.vstack(
-                [edges, rng.uniform(-0.3, 1.3, size=(12, n_features)), [[1e9] * n_features]]
-            )
-            X = np.vstack([X, [[0.25] * n_features, [0.75] * n_features]])
+            X = np.vstack([edges, rng.uniform(-0.3, 1.3, size=(12, n_features)), special])
             values = np.array([target(x[None], seed=0) for x in X])
             for order in (1, 2):
-                pairs = combinations(values, 2)
-                reached = max(np.linalg.norm(a - b, ord=order) for a, b in pairs)
+                reached = max(np.linalg.norm(a - b, ord=order) for a, b in combinations(values, 2))
                 assert reached <= target.bound(order)
-                if bandwidth == 0.03:
-                    assert reached >= (
-                        0.95 if kernel == "gaussian" else 0.5**n_features
-                    ) * target.bound(order)
-    assert target.n_samples == 1
+                least = 0.95 if kernel == "gaussian" else 0.5**n_features
+                assert bandwidth > 0.03 or reached >= least * target.bound(order)
 
 
 def test_points_that_rounding_brings_together_are_counted():
-    low, high, bandwidth = 1e9, 1e9 + 1e-6, 2.5e-9
+    low, high = 1e9, 1e9 + 1e-6
     for kernel in ("gaussian", "tophat"):
-        estimator = KernelDensity(bandwidth=bandwidth, kernel=kernel)
-        bernstein = BernsteinTransformer(40, feature_range=(low, high))
-        target = KnownDensityTarget(estimator, bernstein, estimator.fit([[low]]), n_samples=1)
+        target = target_of(kernel, 2.5e-9, degree=40, box=(low, high))
         nearer, farther = (target(np.array([[x]]), seed=0) for x in (low + 2e-7, low - 1.0))
         for order in (1, 2):
             assert np.linalg.norm(nearer - farther, ord=order) <= target.bound(order)
+
+
+# its bound is that of one point: a kernel that reaches no other
+@pytest.mark.filterwarnings("ignore:The bandwidth of KernelDensity.* is far below")
+def test_the_bound_falls_with_the_number_of_records():
+    estimator = KernelDensity(bandwidth=0.03)
+    values = [
+        private(estimator).plan(n, like=np.zeros((3, 1))).sensitivity.value for n in (10, 1000)
+    ]
+    assert values[0] == pytest.approx(100 * values[1])
+    assert values[1] == pytest.approx(2 / (0.03 * math.sqrt(2 * math.pi)) / 1000, rel=0.01)
 
 
 @pytest.mark.loop(
@@ -166,6 +197,16 @@ def test_frozen_scalers_may_stand_in_front():
     assert np.isfinite(model.fit(table).score_samples(table[3:])).all()
 
 
+def test_a_box_by_name_is_that_of_the_columns():
+    X = pd.DataFrame({"hour": [6.0, 12.0, 18.0], "minutes": [10.0, 80.0, 15.0]})
+    densities = []
+    for box in ({"minutes": (0, 90), "hour": (0, 24)}, [(0, 24), (0, 90)]):
+        release = BernsteinTransformer(4, feature_range=box)
+        model = private(KernelDensity(bandwidth=10), release=release).fit(X)
+        densities.append(model.estimator_.score_samples(X))
+    np.testing.assert_array_equal(*densities)
+
+
 @pytest.mark.parametrize("n_samples", [200, 10**6])
 def test_a_bandwidth_far_below_the_spacing_is_pointed_out(n_samples):
     """Where few records are near a point, and the density is rough; a third is the limit."""
@@ -184,6 +225,14 @@ def test_one_kernel_for_two_units_is_pointed_out():
             private(KernelDensity(bandwidth=bandwidth), release=box).plan(500, like=X)
     scaler = FrozenEstimator(MinMaxScaler().fit([[4, 0], [8.5, 100]]))
     private(make_pipeline(scaler, KernelDensity(bandwidth=0.1)), release=box).plan(500, like=X)
+
+
+def test_a_scaler_of_other_columns_is_told_those_of_the_data():
+    X = pd.DataFrame(UNIT, columns=["a", "b"])
+    scaler = FrozenEstimator(MinMaxScaler().fit(X[["b", "a"]]))
+    with pytest.raises(ValueError, match="feature names") as caught:
+        private(make_pipeline(scaler, KernelDensity(bandwidth=0.2))).fit(X)
+    assert "These have the columns ['a', 'b'], in this order" in caught.value.__notes__[-1]
 
 
 def test_a_record_that_a_step_takes_does_not_move_those_that_it_refuses():
@@ -240,11 +289,36 @@ def test_a_gap_in_any_column_or_in_a_sparse_record_is_one():
         np.testing.assert_allclose(n * target(some, seed=0), expected, rtol=1e-12)
 
 
-def test_what_becomes_of_gaps_is_said_whether_there_are_some_or_not():
+def test_gaps_that_a_public_step_fills_are_none():
+    imputer = SimpleImputer(strategy="constant", fill_value=0.5)
+    X, filled = np.array([[0.1], [np.nan], [0.9]]), np.array([[0.1], [0.5], [0.9]])
+    for steps in ([], [ClipBox(0, 1)]):
+        model = private(make_pipeline(imputer, *steps, KernelDensity(bandwidth=0.1)))
+        target = model.plan(3, like=X).target
+        np.testing.assert_array_equal(target(X, seed=0), target(filled, seed=0))
+    said = " ".join(str(model.plan(3, like=X)).split())
+    assert "left out, unless one fills them" in said
+
+
+def test_what_becomes_of_gaps_is_said_whether_there_are_some_or_not(tmp_path):
     X = np.random.default_rng(0).beta(3, 5, size=(500, 1))
     texts = []
     for start in (0, 50):
         X[:start] = np.nan
-        texts.append(str(private(KernelDensity(bandwidth=0.1), 4, 1.0).fit(X).plan_))
+        model = private(KernelDensity(bandwidth=0.1), 4, 1.0, random_state=0).fit(X)
+        model.save(tmp_path / str(start))
+        card = (tmp_path / str(start) / "README.md").read_text()
+        assert "gaps records with missing numbers left out" in " ".join(str(model.plan_).split())
+        assert "If there were gaps: records with missing numbers left out." in card
+        texts.append(str(model.plan_))
+        assert "gaps: records with missing numbers" in load(tmp_path / str(start)).summary().remark
     assert texts[0] == texts[1]
-    assert "missing numbers left out" in texts[0]
+    ages = np.random.default_rng(0).uniform(18, 98, size=(200, 1))
+    released = release(
+        np.mean, ages, mechanism=LaplaceMechanism(1.0), sensitivity=mean_bound(200, ranges=(18, 98))
+    )
+    said = "missing numbers counted as 18; fill them beforehand where another value is better"
+    assert said in released.summary().remark
+    assert said in " ".join(released.plan.split())
+    asserted = release(np.mean, ages, mechanism=LaplaceMechanism(1.0), sensitivity=0.4)
+    assert "gaps" not in f"{asserted.summary().remark}{asserted.plan}"
