@@ -9,7 +9,7 @@ from docutils import nodes
 
 import skdp
 from skdp.accounting.payer import forget_releases
-from skdp.displays.drawing import BLUE, GREEN, VERMILION
+from skdp.displays.drawing import BLUE, VERMILION
 from skdp.estimators.catalog.table import as_markdown, refused_as_markdown
 
 HERE = Path(__file__).parent
@@ -60,6 +60,7 @@ GALLERY = [
     "plot_before_and_after.py",
     "plot_which_promise.py",
     "plot_plain_privacy.py",
+    "plot_any_estimator.py",
     "plot_private_kernel_svm.py",
     "plot_private_kmeans_pca.py",
     "plot_public_code.py",
@@ -85,7 +86,7 @@ def place_in_gallery(script):
 
 def use_distinct_colors(gallery_conf, script):
     """Draw every figure of the gallery in colors that the color-blind tell apart."""
-    colors = [BLUE, "#E69F00", GREEN, VERMILION, "#CC79A7", "#56B4E9"]  # the same authors'
+    colors = [BLUE, "#E69F00", "#009E73", VERMILION, "#CC79A7", "#56B4E9"]  # the same authors'
     plt.rcParams["axes.prop_cycle"] = plt.cycler(color=colors)
 
 

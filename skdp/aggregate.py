@@ -272,6 +272,7 @@ class Blocks(Target):
         self.allow_nan = takes(fits.estimator, "allow_nan")
         self.key_parts = (vars(fits), self.student, rows, vars(code), self.blocks)
         self.estimator = fits.estimator
+        self.n_fits = code.n_blocks
         size = n_samples // code.n_blocks
         self.released = f"mean scores of {code.n_blocks} blocks of about {size} records"
         self.description = f"{self.released} of {describe(fits.estimator)}"

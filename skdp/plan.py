@@ -557,7 +557,7 @@ class ReleasePlan:
     def _describe_errors(self) -> Iterator[str]:
         """Describe the errors of each attribute."""
         errors = self.standard_errors
-        if errors is None:
+        if errors is None or hasattr(self.target, "released"):  # numbers that nobody reads
             return
         labels = self._labels(errors, getattr(self.target, "public_fit", None))
         for name, values in (errors if isinstance(errors, dict) else {"value": errors}).items():
@@ -582,7 +582,8 @@ class ReleasePlan:
         rows += [("gaps", said_of_gaps(self.sensitivity))]
         seconds = f" ({two_digits(self.seconds)} s)" if self.seconds >= 1 else ""
         public = f"{self.n_evaluations} evaluations on public records{seconds}, then "
-        rows += [("cost", f"{public if self.n_evaluations else ''}one on the private records")]
+        n_fits = getattr(self.target, "n_fits", "one")
+        rows += [("cost", f"{public if self.n_evaluations else ''}{n_fits} on the private records")]
         rows += [("released", getattr(self.target, "released", ""))]
         rows += [("noise", self._describe_noise())]
         if self.expected_score is not None:
