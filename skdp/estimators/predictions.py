@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
@@ -85,8 +86,9 @@ class PredictionTarget(BaseEstimator):
     than asked for, copies are added whose numbers are moved by .3 standard deviations, within the
     range of each column. Anchors of other estimators are a plain draw.
 
-    Probabilities come from `predict_proba`, else from the hyperbolic tangent of `decision_function`
-    as a score, else from `predict`. A class that a fit lacks has probability 0. Predictions of
+    Probabilities come from `predict_proba`, else from the softmax of `decision_function` (of two
+    classes the score is its hyperbolic tangent), else from `predict`. A class that a fit lacks has
+    probability 0. Predictions of
     regressors are clipped to three standard deviations around the mean of the oracle's responses,
     and to their range.
 
@@ -295,7 +297,7 @@ class Predictions(Target):
     def output_metric(self, *dataset: Container) -> KnownMetric:
         """Count all anchors alike."""
         size = self.reader.n_columns * n_records(self.anchors)
-        return KnownMetric(np.ones(size), self.reader.n_columns)
+        return KnownMetric(np.ones(size), self.reader.n_columns, are_alike=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,11 +343,11 @@ class ClassScores:
         if hasattr(fitted, "predict_proba"):
             return 2 * np.asarray(fitted.predict_proba(X), dtype=np.float64) - 1
         if hasattr(fitted, "decision_function") and len(own) > 1:
-            scores = np.tanh(np.asarray(fitted.decision_function(X), dtype=np.float64))
-            if scores.ndim == 1:
-                return np.column_stack([-scores, scores])
-            if scores.shape[1] == len(own):  # and not one for each pair of classes
-                return scores
+            margins = np.asarray(fitted.decision_function(X), dtype=np.float64)
+            if margins.ndim == 1:
+                margins = np.column_stack([-margins, margins])
+            if margins.shape[1] == len(own):  # and not one for each pair of classes
+                return 2 * softmax(margins, axis=1) - 1
         votes = np.ravel(fitted.predict(X)).tolist()
         return np.array([[1.0 if label == vote else -1.0 for label in own] for vote in votes])
 
