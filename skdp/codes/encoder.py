@@ -312,7 +312,7 @@ class _Candidate(NamedTuple):
     encoder: Matrix
 
 
-def _chosen(tried: list[_Candidate], unread: float, are_alike: bool) -> _Candidate:
+def _chosen(tried: list[_Candidate], unread: float, are_alike: bool = False) -> _Candidate:
     """Choose among those about as good as the best: all numbers if most can be learned, or few.
 
     Of those with as few the first is taken, but where points are alike the best.

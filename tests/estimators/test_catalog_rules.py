@@ -111,7 +111,7 @@ def private(estimator, **options):
         (DBSCAN(), "one label for each training record.* Use KMeans"),
         (LocalOutlierFactor(novelty=True), "training records themselves.*BernsteinTransformer"),
         (KNeighborsClassifier(), "training records themselves.*BernsteinTransformer"),
-        (SVC(), "training records that support it. Use LinearSVC"),
+        (SVC(), "unless its kernel is 'linear'. Use LinearSVC"),
         (GaussianProcessRegressor(), "training records themselves"),
         (BisectingKMeans(2), "tree of splits .* private attribute. Use KMeans"),
         (PLSSVD(1), "transform in private attributes. Use PLSRegression"),
@@ -468,6 +468,7 @@ def test_entries_can_be_sent_to_workers():
 
 # Classes that others derive from, or are made of.
 DERIVED_FROM = {"LinearDiscriminantAnalysis": 2, "PowerTransformer": 2, "StandardScaler": 2}
+DERIVED_FROM |= {"NuSVC": 2, "NuSVR": 2, "SVC": 2, "SVR": 2}
 
 
 @functools.cache

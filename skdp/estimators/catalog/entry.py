@@ -53,7 +53,7 @@ class Entry(Traits):
     """How exactly one class is released, by attributes, by members or by leaves, or why it is not.
 
     An item of `attributes`, and the `substitute`, may have a condition on a parameter, as in
-    "mean_ if with_mean" or "location_ if not assume_centered".
+    "mean_ if with_mean", "location_ if not assume_centered" or "LinearSVM if kernel=linear".
     """
 
     # the fitted attributes to release; or ``attributes(estimator)`` names them, before a fit too
@@ -107,8 +107,11 @@ class Entry(Traits):
 
 
 def name_if(conditional: str, estimator: object) -> str:
-    """Return the name in "name if parameter" or "name if not parameter" where that holds, or ""."""
+    """Return the name in "name if parameter", or "if not" or "=value", where that holds, or ""."""
     name, _, condition = conditional.partition(" if ")
+    condition, _, wanted = condition.partition("=")
+    if wanted:
+        return name if getattr(estimator, condition) == wanted else ""
     value = getattr(estimator, condition.removeprefix("not "), True) if condition else True
     is_set = np.ndim(value) > 0 or bool(value)
     return name if is_set != condition.startswith("not ") else ""
