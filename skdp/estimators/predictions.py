@@ -8,8 +8,10 @@ scores. It sees no private record, so it is post-processing.
 from __future__ import annotations
 
 import copy
+import random
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -225,7 +227,8 @@ class Predictions(Target):
         fitted = clone(self.estimator)
         if self._seeds:
             fitted.set_params(**dict.fromkeys(self._seeds, seed))
-        return self.read(fit_on(fitted, reorder(Dataset(*parts), seed)))
+        with seeded(seed):
+            return self.read(fit_on(fitted, reorder(Dataset(*parts), seed)))
 
     def read(self, fitted: Estimator) -> NDArray[np.float64]:
         """Return the scores of a fitted estimator, a vector where there is one for each anchor."""
@@ -235,7 +238,7 @@ class Predictions(Target):
     def restore(self, value: NDArray[np.float64]) -> Estimator:
         """Fit a student to released scores."""
         scores = np.reshape(value, (n_records(self.anchors), -1))
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), seeded(0):  # else what a private fit drew shows in it
             warnings.simplefilter("ignore")  # of a fit to noisy scores
             return clean_copy(self.reader.teach(self.student, self.anchors, scores))
 
@@ -421,6 +424,19 @@ def likeliest(shares: NDArray[np.float64]) -> NDArray[np.intp]:
         rows = np.argsort(np.where(free, share, -1.0))[len(share) - least :]
         places[rows], free[rows] = place, False
     return places
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed the global generators, from which an estimator may draw, and put them back."""
+    before, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(before)
+        np.random.set_state(of_numpy)  # noqa: NPY002
 
 
 def alone(estimator: Estimator) -> Estimator:

@@ -1,6 +1,7 @@
 """Released predictions: what is read, what a student learns of it, and for which estimators."""
 
 import pickle
+import random
 import warnings
 
 import numpy as np
@@ -374,6 +375,35 @@ def test_the_student_follows_from_released_numbers_alone():
     np.testing.assert_array_equal(first.decision_function(TEST), again.decision_function(TEST))
     high = plan.target.anchors[value > 0.5]
     assert first.predict(high).mean() > plan.target.restore(-value).predict(high).mean()
+
+
+def chance():
+    return random.random() + np.random.random()  # noqa: NPY002
+
+
+class Drawn(Memory):
+    """It draws as many numbers from the global generators as it sees labels of one."""
+
+    def fit(self, X, y):
+        self.chance_ = [chance() for _ in range(1 + np.sum(y))]
+        return super().fit(X, y)
+
+    def predict(self, X):
+        return (super().predict(X) + round(self.chance_[-1])) % 2
+
+
+def test_what_a_private_fit_draws_does_not_show_in_the_student():
+    target = private(Drawn(), code=None).plan(len(X)).target
+    values, students, after = [], [], []
+    for _ in range(2):
+        random.seed(len(after))
+        values.append(target(X, Y, seed=1))
+        students.append(target.restore(values[-1]).chance_)
+        after.append(random.random())
+    np.testing.assert_array_equal(*values)
+    assert students[0] == students[1]
+    random.seed(0)
+    assert after[0] == random.random() != after[1]
 
 
 def test_a_student_of_another_class_learns_the_same_scores():
