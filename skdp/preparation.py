@@ -41,7 +41,14 @@ from skdp.estimators.precautions import (
     warn_if_unsaved,
     warn_of_unknown_categories,
 )
-from skdp.estimators.predictions import PredictionTarget, alone, kind_of
+from skdp.estimators.predictions import (
+    PredictionTarget,
+    alone,
+    anchors_of,
+    check_predictions,
+    kind_of,
+    predictions_of,
+)
 from skdp.estimators.public_fit import (
     fit_seeded,
     fit_to_synthetic,
@@ -146,8 +153,8 @@ def prepare(
         known = known_sensitivity(target, mechanism)
         sensitivity = replace(known, prior=sensitivity.prior)
     elif isinstance(release, PredictionTarget):
-        anchors = release.draw_anchors(given.estimator, sensitivity, schema)
-        target = release.bind(given.estimator, public_fit, public, anchors)
+        anchors = anchors_of(release, given.estimator, sensitivity, schema)
+        target = predictions_of(release, given.estimator, public_fit, public, anchors)
     else:
         weighted = example.sample_weight is not None
         target = make_target(given.estimator, release, public_fit, weighted)
@@ -253,8 +260,10 @@ def check_release(estimator: Estimator, release: object) -> None:
             "The 'release' parameter of PrivateEstimator must list names of fitted attributes. "
             f"Got {shown(release)}."
         )
-    if isinstance(release, LeafTarget | PredictionTarget):
+    if isinstance(release, LeafTarget):
         release.check(estimator)
+    elif isinstance(release, PredictionTarget):
+        check_predictions(release, estimator)
     elif isinstance(release, str):
         try:
             check_members(estimator)

@@ -33,6 +33,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +43,7 @@ from scipy import linalg
 from skdp.codes.learning import (
     MAX_DENSE,
     center_of,
+    center_of_alike,
     check_pilots,
     folds,
     least_changes,
@@ -128,6 +131,8 @@ def with_learned_code(
     # pilots may be beyond what doubles can square, or singular to working precision
     with suppress(ValueError), np.errstate(all="ignore"):
         code = learn_code(values, differences, metric, *noises, **options)
+        if code is not None and isinstance(metric, KnownMetric) and metric.are_alike:
+            code = replace(code, mean=center_of_alike(values, metric.n_outputs))
     return mechanism.with_code(code)
 
 
@@ -167,8 +172,9 @@ def learn_code(
     fits = all(0 < noise.deviation < _MOST_NOISE for noise in noises)
     if not fits or n_pilots < LEAST_PILOTS or not differences.any():
         return None
-    learn = _learn_dense if d <= MAX_DENSE else learn_in_span
     is_known = isinstance(metric, KnownMetric)
+    dense = partial(_learn_dense, are_alike=isinstance(metric, KnownMetric) and metric.are_alike)
+    learn = dense if d <= MAX_DENSE else learn_in_span
     seen = with_rare_changes(values, differences) if is_known else differences
     least = least_changes(seen, metric)
     pilots = values, differences, least
@@ -184,6 +190,7 @@ def _learn_dense(
     noises: Sequence[Noise],
     n_samples: int,
     shift: float,
+    are_alike: bool = False,
 ) -> PublicCode | None:
     # Nothing says how much a number varies that no pilot varies, so that it is not read.
     varies = (values != values[0]).any(axis=0) | differences.any(axis=0) | (least > 0)
@@ -205,6 +212,8 @@ def _learn_dense(
     if metric is not None:
         outputs = values + (center[varies] / size) @ units.to
         additive = additive_share(n_samples, outputs, changes)
+    if are_alike:  # of points that are alike no change is to be feared that others do not show
+        reach, additive = reach * math.sqrt(additive), 1.0
 
     def view(rows: Any) -> Pilots:
         prior = Prior.of(values[rows], changes[rows], reach, unseen, additive)
@@ -239,7 +248,7 @@ def _learn_dense(
                 tried.append(_Candidate(error, kind, encoder))
     if not tried:
         return None
-    _, kind, encoder = _chosen(tried, unread)
+    _, kind, encoder = _chosen(tried, unread, are_alike)
     with_code = covariance @ encoder.T
     return PublicCode(
         kind=kind,
@@ -303,14 +312,17 @@ class _Candidate(NamedTuple):
     encoder: Matrix
 
 
-def _chosen(tried: list[_Candidate], unread: float) -> _Candidate:
-    """Choose among those about as good as the best: all numbers if most can be learned, or few."""
+def _chosen(tried: list[_Candidate], unread: float, are_alike: bool = False) -> _Candidate:
+    """Choose among those about as good as the best: all numbers if most can be learned, or few.
+
+    Of those with as few the first is taken, but where points are alike the best.
+    """
     least = min(each.error for each in tried)
     good = [each for each in tried if each.error <= _AS_GOOD * least]
     square = [each for each in good if len(each.encoder) == each.encoder.shape[1]]
     if square and least < _MOST_UNREAD * unread:
         return min(square, key=lambda each: each.error)
-    return min(good, key=lambda each: len(each.encoder))
+    return min(good, key=lambda each: (len(each.encoder), each.error if are_alike else 0.0))
 
 
 def _principal(pilots: Pilots, order: int) -> Rows:

@@ -34,6 +34,20 @@ def center_of(values: Matrix) -> Matrix:
     return np.where((values == values[0]).all(axis=0), values[0], values.mean(axis=0))
 
 
+def center_of_alike(values: Matrix, n_outputs: int) -> Matrix:
+    """Return the means of pilot values, drawn to the mean of all points by James and Stein.
+
+    The mean of m pilots has an error of their variance over m. It is drawn by as much as that is of
+    its squared distance to the mean of all points: else it outweighs a release that tells little.
+    """
+    points = values.reshape(len(values), -1, n_outputs)
+    level = points.mean(axis=1, keepdims=True)
+    away, error = (points - level).mean(axis=0), (points - level).var(axis=0).sum() / len(values)
+    distance = np.sum(away**2)
+    kept = max(0.0, 1 - error / distance) if distance > 0 else 0.0
+    return np.ravel(level.mean(axis=0) + kept * away)
+
+
 def unheeded(values: Matrix, differences: Matrix, metric: OutputMetric | None) -> NDArray[np.bool_]:
     """Return which numbers vary in pilots, and by so little that the output does not heed it."""
     if metric is None or isinstance(metric, KnownMetric):
@@ -135,7 +149,7 @@ def least_changes(differences: Matrix, metric: OutputMetric | None) -> Matrix:
     of which a few are far larger than the rest. Where a metric says what matters, each number that
     changes in such a way is said to change by what matters 3 % of the largest change of its output.
     """
-    if not isinstance(metric, KnownMetric):
+    if not isinstance(metric, KnownMetric) or metric.are_alike:
         return np.zeros(differences.shape[1])
     matters = np.sqrt(_diagonal_of(metric.matrix))
     sizes = np.abs(differences).mean(axis=0)

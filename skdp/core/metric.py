@@ -26,11 +26,13 @@ class KnownMetric:
     """A metric of the output that follows from no records, as that of a function on given points.
 
     So of any two numbers of an output it says which matters more, and their changes can be
-    compared. The numbers of one point lie side by side, one for each of `n_outputs`.
+    compared. The numbers of one point lie side by side, one for each of `n_outputs`. Where the
+    points `are_alike`, nothing is known of one that is not known of all, unless pilots show it.
     """
 
     matrix: NDArray[np.float64]
     n_outputs: int = 1
+    are_alike: bool = False
 
 
 OutputMetric: TypeAlias = NDArray[np.float64] | LocalMetric | KnownMetric

@@ -8,14 +8,17 @@ scores. It sees no private record, so it is post-processing.
 from __future__ import annotations
 
 import copy
+import random
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
@@ -85,8 +88,9 @@ class PredictionTarget(BaseEstimator):
     than asked for, copies are added whose numbers are moved by .3 standard deviations, within the
     range of each column. Anchors of other estimators are a plain draw.
 
-    Probabilities come from `predict_proba`, else from the hyperbolic tangent of `decision_function`
-    as a score, else from `predict`. A class that a fit lacks has probability 0. Predictions of
+    Probabilities come from `predict_proba`, else from the softmax of `decision_function` (of two
+    classes the score is its hyperbolic tangent), else from `predict`. A class that a fit lacks has
+    probability 0. Predictions of
     regressors are clipped to three standard deviations around the mean of the oracle's responses,
     and to their range.
 
@@ -127,120 +131,65 @@ class PredictionTarget(BaseEstimator):
         self.n_anchors = n_anchors
         self.student = student
 
-    def check(self, estimator: Estimator) -> None:
-        """Refuse an estimator without predictions that a student can learn, and wrong parameters.
 
-        Parameters
-        ----------
-        estimator : estimator object
-            As configured.
+def check_predictions(release: PredictionTarget, estimator: Estimator) -> None:
+    """Refuse, before any fit, an estimator that no student can learn, and wrong parameters."""
+    kind, student = kind_of(estimator), release.student
+    if kind is None:
+        raise ValueError(
+            f"PredictionTarget cannot release {type(estimator).__name__}: a student can be told "
+            "the predictions of a classifier, a regressor, an outlier detector or a density, by "
+            "their tags, and no transform and no clusters. A class of your own inherits from "
+            "ClassifierMixin or RegressorMixin."
+        )
+    if release.n_anchors is not None:
+        check_count("n_anchors", release.n_anchors, "PredictionTarget")
+    is_estimator = hasattr(student, "fit") and not isinstance(student, type)
+    if student is not None and not (is_estimator and kind_of(student) == kind):
+        raise TypeError(
+            f"The 'student' parameter of PredictionTarget must be a {kind.replace('_', ' ')} "
+            f"like the estimator, unfitted. Got {shown(student)}."
+        )
 
-        Raises
-        ------
-        ValueError
-            If it gives no function of a new record that can be taught, or a number is too small.
-        TypeError
-            If the student predicts something of another kind.
-        """
-        kind = kind_of(estimator)
-        if kind is None:
-            raise ValueError(
-                f"PredictionTarget cannot release {type(estimator).__name__}: a student can be "
-                "told the predictions of a classifier, a regressor, an outlier detector or a "
-                "density, by their tags, and no transform and no clusters. A class of your own "
-                "inherits from ClassifierMixin or RegressorMixin."
-            )
-        if self.n_anchors is not None:
-            check_count("n_anchors", self.n_anchors, "PredictionTarget")
-        if self.student is not None and (
-            isinstance(self.student, type)
-            or not hasattr(self.student, "fit")
-            or kind_of(self.student) != kind
-        ):
-            raise TypeError(
-                f"The 'student' parameter of PredictionTarget must be a {kind.replace('_', ' ')} "
-                f"like the estimator, unfitted. Got {shown(self.student)}."
-            )
 
-    def draw_anchors(self, estimator: Estimator, source: Any, schema: Schema) -> Container:
-        """Return the anchors in the form of the data.
-
-        Parameters
-        ----------
-        estimator : estimator object
-            The estimator as configured.
-        source : sensitivity
-            Its `public_dataset` draws public records.
-        schema : Schema
-            The form of the data.
-
-        Returns
-        -------
-        array, sparse matrix or frame
-            The anchors.
-
-        Raises
-        ------
-        ValueError
-            If the anchors do not fit the form, or there are none.
-        """
-        if self.anchors is not None:
-            given = np.asarray(self.anchors) if isinstance(self.anchors, list) else self.anchors
-            try:
-                return schema.parts[0].convert(plain(given, "anchors"))
-            except MisfitError as misfit:
-                raise ValueError(
-                    f"The 'anchors' parameter of PredictionTarget must have the form of the data: "
-                    f"it{misfit}."
-                ) from None
-        if source.draws_from is None:
-            raise ValueError(
-                "The 'anchors' parameter of PredictionTarget must be a table of public records "
-                "where no oracle draws them. Got None. Or pass a SensitivitySampler, or the "
-                "'prior' of PrivateEstimator."
-            )
-        n_anchors = self.n_anchors or N_ANCHORS
-        if kind_of(estimator) in ("classifier", "regressor"):
-            drawn = source.public_dataset(DRAWN * n_anchors, schema, ANCHOR_DATASET).X
-            return schema.parts[0].convert(different_records(drawn, n_anchors))
-        return source.public_dataset(n_anchors, schema, ANCHOR_DATASET).X
-
-    def bind(
-        self, estimator: Estimator, public_fit: Estimator, public: Dataset, anchors: Container
-    ) -> Predictions:
-        """Make the target of one estimator, and try a student on the scores of the public fit.
-
-        Parameters
-        ----------
-        estimator : estimator object
-            The estimator as configured.
-        public_fit : estimator object
-            The same, fitted on public records.
-        public : Dataset
-            These records.
-        anchors : array, sparse matrix or frame
-            As from `draw_anchors`.
-
-        Returns
-        -------
-        Predictions
-            The target.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`check`, or if the estimator predicts labels of several outputs.
-        """
-        self.check(estimator)
-        reader = reader_of(public_fit, public.y, anchors)
-        weighted = public.sample_weight is not None
-        target = Predictions(estimator, self.student, reader, anchors, weighted)
+def anchors_of(
+    release: PredictionTarget, estimator: Estimator, source: Any, schema: Schema
+) -> Container:
+    """Return the anchors in the form of the data, given or drawn by ``source.public_dataset``."""
+    form = schema.parts[0]
+    if release.anchors is not None:
+        given = release.anchors
         try:
-            target.restore(target.read(public_fit))
-        except Exception as error:
-            error.add_note("Raised when a student was fitted to the predictions of a public fit.")
-            raise
-        return target
+            return form.convert(np.asarray(given) if isinstance(given, list) else given)
+        except MisfitError as misfit:
+            raise ValueError(
+                "The 'anchors' parameter of PredictionTarget must have the form of the data: "
+                f"it{misfit}."
+            ) from None
+    n_anchors = release.n_anchors or N_ANCHORS
+    if kind_of(estimator) not in ("classifier", "regressor"):
+        return source.public_dataset(n_anchors, schema, ANCHOR_DATASET).X
+    drawn = source.public_dataset(DRAWN * n_anchors, schema, ANCHOR_DATASET).X
+    return form.convert(different_records(drawn, n_anchors))
+
+
+def predictions_of(
+    release: PredictionTarget,
+    estimator: Estimator,
+    public_fit: Estimator,
+    public: Dataset,
+    anchors: Container,
+) -> Predictions:
+    """Make the target, and try a student on the scores of the public fit."""
+    weighted = public.sample_weight is not None
+    reader = reader_of(public_fit, public.y, anchors)
+    target = Predictions(estimator, release.student, reader, anchors, weighted)
+    try:
+        target.restore(target.read(public_fit))
+    except Exception as error:
+        error.add_note("Raised when a student was fitted to the predictions of a public fit.")
+        raise
+    return target
 
 
 class Predictions(Target):
@@ -267,6 +216,7 @@ class Predictions(Target):
         self.allow_nan = takes(estimator, "allow_nan")
         self._seeds = seed_names(self.estimator)
         self.key_parts = (self.estimator, self.student, reader, anchors, weighted)
+        self.released = f"predictions at {n_records(anchors)} public records"
         self.description = (
             f"predictions of {describe(estimator)} at {n_records(anchors)} public records"
             f"{'' if student is None else f', taught to {describe(student)}'}"
@@ -278,7 +228,8 @@ class Predictions(Target):
         fitted = clone(self.estimator)
         if self._seeds:
             fitted.set_params(**dict.fromkeys(self._seeds, seed))
-        return self.read(fit_on(fitted, reorder(Dataset(*parts), seed)))
+        with seeded(seed):
+            return self.read(fit_on(fitted, reorder(Dataset(*parts), seed)))
 
     def read(self, fitted: Estimator) -> NDArray[np.float64]:
         """Return the scores of a fitted estimator, a vector where there is one for each anchor."""
@@ -288,14 +239,14 @@ class Predictions(Target):
     def restore(self, value: NDArray[np.float64]) -> Estimator:
         """Fit a student to released scores."""
         scores = np.reshape(value, (n_records(self.anchors), -1))
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), seeded(0):  # else what a private fit drew shows in it
             warnings.simplefilter("ignore")  # of a fit to noisy scores
             return clean_copy(self.reader.teach(self.student, self.anchors, scores))
 
     def output_metric(self, *dataset: Container) -> KnownMetric:
         """Count all anchors alike."""
         size = self.reader.n_columns * n_records(self.anchors)
-        return KnownMetric(np.ones(size), self.reader.n_columns)
+        return KnownMetric(np.ones(size), self.reader.n_columns, are_alike=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,11 +292,11 @@ class ClassScores:
         if hasattr(fitted, "predict_proba"):
             return 2 * np.asarray(fitted.predict_proba(X), dtype=np.float64) - 1
         if hasattr(fitted, "decision_function") and len(own) > 1:
-            scores = np.tanh(np.asarray(fitted.decision_function(X), dtype=np.float64))
-            if scores.ndim == 1:
-                return np.column_stack([-scores, scores])
-            if scores.shape[1] == len(own):  # and not one for each pair of classes
-                return scores
+            margins = np.asarray(fitted.decision_function(X), dtype=np.float64)
+            if margins.ndim == 1:
+                margins = np.column_stack([-margins, margins])
+            if margins.shape[1] == len(own):  # and not one for each pair of classes
+                return 2 * softmax(margins, axis=1) - 1
         votes = np.ravel(fitted.predict(X)).tolist()
         return np.array([[1.0 if label == vote else -1.0 for label in own] for vote in votes])
 
@@ -398,41 +349,42 @@ class ResponseScores:
 class RecordScores:
     """Scores of a density or an outlier detector: a method's values in units of the public fit.
 
-    `public` are the scores of the public fit, and `unit` is what a score of 1 means in the exponent
-    of a weight.
+    `public` are the values of the public fit. A value that is larger by `unit` makes a record e
+    times as frequent.
     """
 
     method: str
+    public: NDArray[np.float64]
     center: float
     scale: float
-    public: NDArray[np.float64]
     unit: float
 
     n_columns = 1
 
     @classmethod
     def of(cls, public_fit: Estimator, method: str, X: Container) -> RecordScores:
-        """Take center, scale and range from the scores of a public fit."""
+        """Take center and scale from the scores of a public fit."""
         values = np.asarray(getattr(public_fit, method)(X), dtype=np.float64)
-        finite = values[np.isfinite(values)]
-        center, scale = (float(finite.mean()), float(finite.std())) if len(finite) else (0.0, 0.0)
+        held = values[np.isfinite(values)]
+        center, scale = (float(held.mean()), float(held.std())) if len(held) else (0.0, 0.0)
         scale = scale or 1.0
-        unit = scale if method == "score_samples" else 1.0
-        made = cls(method, center, scale, np.empty(0), unit)
-        return cls(method, center, scale, made.read(public_fit, X)[:, 0], unit)
+        return cls(method, values, center, scale, 1.0 if method == "score_samples" else scale)
 
     def read(self, fitted: Estimator, X: Container) -> NDArray[np.float64]:
         """Return the scores of records, in one column."""
-        values = np.asarray(getattr(fitted, self.method)(X), dtype=np.float64).reshape(-1, 1)
-        return np.clip((values - self.center) / self.scale, -FARTHEST, FARTHEST)
+        return self._in_units(np.asarray(getattr(fitted, self.method)(X), dtype=np.float64))
 
     def teach(self, student: Estimator, X: Container, scores: NDArray[np.float64]) -> Estimator:
         """Fit a student to records drawn anew, more often where the score rose."""
-        rise = self.unit * (np.clip(scores[:, 0], -FARTHEST, FARTHEST) - self.public)
+        rise = (np.clip(scores, -FARTHEST, FARTHEST) - self._in_units(self.public)).ravel()
+        rise *= self.scale / self.unit
         ends = np.cumsum(np.exp(rise - rise.max()))
         places = (np.arange(len(ends)) + 0.5) / len(ends)
         rows = np.searchsorted(ends / ends[-1], places)
         return fit_seeded(clone(student), Dataset(take_records(X, rows)))
+
+    def _in_units(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.clip((values.reshape(-1, 1) - self.center) / self.scale, -FARTHEST, FARTHEST)
 
 
 Reader = ClassScores | ResponseScores | RecordScores
@@ -441,13 +393,11 @@ Reader = ClassScores | ResponseScores | RecordScores
 def kind_of(estimator: Estimator) -> str | None:
     """Return what an estimator predicts; None if it is nothing that a student can be told."""
     kind = get_tags(estimator).estimator_type
-    if kind in ("classifier", "regressor", "outlier_detector"):
-        return None if kind == "outlier_detector" and not _scores_records(estimator) else kind
+    if kind in ("classifier", "regressor"):
+        return kind
+    if kind == "outlier_detector":  # one that marks its own records only has no such method
+        return kind if hasattr(estimator, "decision_function") else None
     return "density" if kind != "clusterer" and hasattr(estimator, "score_samples") else None
-
-
-def _scores_records(detector: Estimator) -> bool:
-    return hasattr(detector, "decision_function")
 
 
 def reader_of(public_fit: Estimator, y: Container, anchors: Container) -> Reader:
@@ -475,6 +425,19 @@ def likeliest(shares: NDArray[np.float64]) -> NDArray[np.intp]:
         rows = np.argsort(np.where(free, share, -1.0))[len(share) - least :]
         places[rows], free[rows] = place, False
     return places
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed the global generators, from which an estimator may draw, and put them back."""
+    before, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(before)
+        np.random.set_state(of_numpy)  # noqa: NPY002
 
 
 def alone(estimator: Estimator) -> Estimator:

@@ -95,6 +95,8 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
                 "fit a frozen step, such as the scaler of a box, to a frame of the same."
             )
         raise
+    if not seeds:  # some refuse to be configured again once they are fitted
+        return estimator
     return estimator.set_params(**{name: configured[name] for name in seeds})
 
 

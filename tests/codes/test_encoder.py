@@ -160,6 +160,8 @@ def test_of_candidates_as_good_all_numbers_are_read_where_most_is_learned_else_t
     sizes = {1: 1, 2: 2, 3: 3, 4: 3, 5: 3}
     tried = [module._Candidate(error, str(n), np.zeros((sizes[n], 3))) for n, error in rows.items()]
     assert module._chosen(tried, unread).kind == ("4" if unread == 30 else "1")
+    as_few = [module._Candidate(error, "", np.zeros((1, 3))) for error in (1.1, 1.0)]
+    assert [module._chosen(as_few, 2.0, are_alike).error for are_alike in (0, 1)] == [1.1, 1.0]
     assert module._chosen(tried[:2], unread).kind == "1"
 
 

@@ -89,7 +89,7 @@ def private(estimator, **options):
         (DBSCAN(), "one label for each training record.* Use KMeans"),
         (LocalOutlierFactor(novelty=True), "training records themselves.*BernsteinTransformer"),
         (KNeighborsClassifier(), "training records themselves.*BernsteinTransformer"),
-        (SVC(), "training records that support it. Use LinearSVC"),
+        (SVC(), "unless its kernel is 'linear'. Use LinearSVC"),
         (GaussianProcessRegressor(), "training records themselves"),
         (BisectingKMeans(2), "tree of splits .* private attribute. Use KMeans"),
         (PLSSVD(1), "transform in private attributes. Use PLSRegression"),

@@ -1,12 +1,21 @@
 """Released predictions: what is read, what a student learns of it, and for which estimators."""
 
 import pickle
+import random
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import (
     KernelDensity,
     KNeighborsClassifier,
@@ -16,11 +25,14 @@ from sklearn.neighbors import (
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import all_estimators
 
 import skdp
-from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
+from skdp import LaplaceMechanism, PredictionTarget, PrivateEstimator, SensitivitySampler
+from skdp.accounting import PrivacyAccountant
 from skdp.audit import find_leaks
-from skdp.estimators.predictions import ClassScores, kind_of, likeliest
+from skdp.estimators.predictions import ClassScores, different_records, kind_of, likeliest
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),
@@ -141,7 +153,7 @@ class Scored(Memory):
         (2, Scored([1], decision_function=[[0.3]], predict=[1]), [[1]]),
         (3, Scored([0, 2], predict_proba=[[0.25, 0.75]]), [[-0.5, -1, 0.5]]),
         (3, Scored([1, 2], decision_function=[2.0]), [[-1, -np.tanh(2.0), np.tanh(2.0)]]),
-        (3, Scored(decision_function=[[2.0, 0.0, -2.0]]), [[np.tanh(2.0), 0, -np.tanh(2.0)]]),
+        (3, Scored(decision_function=np.log([[2.0, 1.0, 1.0]])), [[0, -0.5, -0.5]]),
         (4, Scored(range(4), decision_function=[[1.0] * 6], predict=[2]), [[-1, -1, 1, -1]]),
         (3, Scored(predict_proba=[[2.0, -1.0, 0.0]]), [[1, -1, -1]]),
     ],
@@ -158,3 +170,373 @@ def test_labels_keep_some_of_each_class():
     assert np.bincount(places).tolist() == [30, 5, 5]
     assert set(places[-5:]) == {1}
     assert np.bincount(likeliest(shares[:4])).tolist() == [2, 1, 1]
+
+
+REFUSED = {  # predictors that are released neither by parameters nor by predictions, and a reason
+    **dict.fromkeys(["AffinityPropagation", "Birch", "BisectingKMeans", "MeanShift"], "Use KMeans"),
+}
+LOGISTIC, RIDGE = LogisticRegression(), Ridge()
+GRID = {"C": [0.1, 1]}
+INSIDE = {  # what a predictor needs to be made, and to be fitted quickly
+    "OneVsOneClassifier OneVsRestClassifier FixedThresholdClassifier RFE RFECV "
+    "SelfTrainingClassifier MultiOutputClassifier ClassifierChain": {"estimator": LOGISTIC},
+    "OutputCodeClassifier": {"estimator": LOGISTIC, "code_size": 1, "random_state": 16},
+    "TunedThresholdClassifierCV": {"estimator": LOGISTIC, "cv": 2, "thresholds": 9},
+    "MultiOutputRegressor RegressorChain": {"estimator": RIDGE},
+    "GridSearchCV HalvingGridSearchCV": {"estimator": LOGISTIC, "param_grid": GRID, "cv": 2},
+    "HalvingRandomSearchCV": {
+        **{"estimator": LOGISTIC, "param_distributions": GRID, "cv": 2, "min_resources": 40}
+    },
+    "RandomizedSearchCV": {"estimator": LOGISTIC, "param_distributions": GRID, "n_iter": 2},
+    "StackingClassifier VotingClassifier": {"estimators": [("a", LOGISTIC)]},
+    "StackingRegressor VotingRegressor": {"estimators": [("a", RIDGE)]},
+    "Pipeline": {"steps": [("a", StandardScaler()), ("b", LOGISTIC)]},
+    "CCA PLSCanonical": {"n_components": 1},
+    "Lasso ElasticNet LassoLars MultiTaskLasso": {"alpha": 0.1},
+    "GammaRegressor PoissonRegressor QuantileRegressor": {"alpha": 0.01},
+    "RadiusNeighborsClassifier": {"radius": 5.0, "outlier_label": "most_frequent"},
+    "RadiusNeighborsRegressor": {"radius": 5.0},
+    "LocalOutlierFactor": {"novelty": True},
+    "IsotonicRegression": {"out_of_bounds": "clip"},
+    # a single tree of pure leaves is another one for another record
+    "DecisionTreeClassifier ExtraTreeClassifier": {"min_samples_leaf": 9},
+    "DecisionTreeRegressor ExtraTreeRegressor": {"min_samples_leaf": 5},
+    "MLPClassifier MLPRegressor": {"solver": "lbfgs", "hidden_layer_sizes": 5},
+    "TheilSenRegressor": {"max_subpopulation": 100},
+}
+INSIDE = {name: given for names, given in INSIDE.items() for name in names.split()}
+CONSTANT = {"DummyClassifier", "DummyRegressor"}  # which have no correlation with anything
+BY_CHANCE = {  # which another seed, or another order of the records, makes another model
+    *("ExtraTreeClassifier", "ExtraTreeRegressor"),
+    *("PassiveAggressiveClassifier", "Perceptron", "SGDClassifier"),
+}
+TWO = {"CCA", "PLSCanonical", "MultiOutputRegressor", "RegressorChain"}
+TWO |= {f"MultiTask{name}" for name in ("Lasso", "LassoCV", "ElasticNet", "ElasticNetCV")}
+POSITIVE = {"ComplementNB", "MultinomialNB", "CategoricalNB"}
+LABELS_OF_TWO = {"MultiOutputClassifier", "ClassifierChain"}
+
+
+def predictors():
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+
+    return {name: kind for name, kind in all_estimators() if hasattr(kind, "predict")}
+
+
+def oracle_and_records(name, estimator):
+    """Public and private records that suit a predictor, and records held out."""
+    columns = slice(0, 1) if name == "IsotonicRegression" else slice(None)
+    public, private_records, test = (part[:, columns] for part in (PUBLIC, X, TEST))
+    if name in POSITIVE:
+        public, private_records, test = (
+            np.clip(np.rint(2 * part + 4), 0, 8) for part in (public, private_records, test)
+        )
+    if is_classifier(estimator):
+        if name in LABELS_OF_TWO:
+            two = (public[:, :2] + public[:, 1:3] > 0).astype(int)
+            return skdp.PublicDataOracle(public, two), (private_records, np.stack([Y, Y], 1)), test
+        return skdp.RandomTaskOracle(public, classes=[0, 1]), (private_records, Y), test
+    if not is_regressor(estimator):
+        return skdp.PublicDataOracle(public), (private_records,), test
+    responses = [
+        part @ np.ones(part.shape[1]) + np.sin(part[:, 0]) for part in (public, private_records)
+    ]
+    if name in ("GammaRegressor", "PoissonRegressor"):
+        responses = [np.exp(each / 3) for each in responses]
+    if name in TWO:
+        responses = [np.stack([each, -(each**2)], 1) for each in responses]
+    return skdp.PublicDataOracle(public, responses[0]), (private_records, responses[1]), test
+
+
+def test_every_refusal_is_of_a_predictor():
+    assert REFUSED.keys() <= predictors().keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", predictors())
+def test_every_predictor_is_released_or_says_why_not(name):
+    kind = predictors()[name]
+    estimator = kind(**INSIDE.get(name, {}))
+    if "n_estimators" in estimator.get_params():
+        estimator.set_params(n_estimators=10)
+    if name in REFUSED:
+        with pytest.raises(ValueError, match=REFUSED[name]):
+            private(estimator, UNLABELED, release="auto").fit(X)
+        return
+    oracle, data, test = oracle_and_records(name, estimator)
+    model = private(estimator, oracle, epsilon=10.0, release="auto").fit(*data)
+    assert type(model.estimator_).__mro__[-2:] == type(estimator).__mro__[-2:]
+    assert len(model.predict(test)) == len(test)
+    if kind_of(estimator) in ("classifier", "regressor") and name not in LABELS_OF_TWO:
+        student = private(estimator, oracle, epsilon=1e6, code=None).fit(*data)
+        least = 0.6 if name in BY_CHANCE else 0.9
+        assert name in CONSTANT or agreement(estimator, student, data, test) > least
+
+
+OTHERS = [
+    ("lightgbm", "LGBMClassifier", {"n_estimators": 10, "verbosity": -1}),
+    ("lightgbm", "LGBMRegressor", {"n_estimators": 30, "min_child_samples": 5, "verbosity": -1}),
+    ("xgboost", "XGBClassifier", {"n_estimators": 10}),
+    ("xgboost", "XGBRegressor", {"n_estimators": 30}),
+    ("catboost", "CatBoostClassifier", {"iterations": 10, "verbose": 0}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("module", "name", "parameters"), OTHERS)
+def test_estimators_of_other_packages(module, name, parameters, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    estimator = getattr(pytest.importorskip(module), name)(**parameters)
+    data = records(estimator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of their own, such as of names of columns
+        model = private(estimator, epsilon=1e6, code=None, release="auto").fit(*data)
+        assert type(model.estimator_) is type(estimator)
+        assert not list(tmp_path.iterdir())
+        assert agreement(estimator, model, data) > 0.9
+
+
+class Stranger(LogisticRegression):
+    """A class that the catalog does not know."""
+
+
+@pytest.mark.parametrize(
+    ("estimator", "described"),
+    [
+        (LOGISTIC, "coef_, intercept_ of"),
+        (make_pipeline(StandardScaler(), LOGISTIC), "standardscaler__mean_"),
+        (DecisionTreeClassifier(), "leaf values of"),
+        (DecisionTreeRegressor(), "predictions of"),  # its range would have to be declared
+        (make_pipeline(StandardScaler(), SVC(C=0.1)), "predictions of"),
+        (Stranger(), "predictions of"),
+    ],
+)
+def test_auto_takes_parameters_or_leaves_before_predictions(estimator, described):
+    oracle, data, _ = oracle_and_records("", estimator)
+    plan = private(estimator, oracle, release="auto", code=None).plan(len(X), like=data)
+    assert plan.target.description.startswith(described)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options", "error", "word"),
+    [
+        (KNeighborsClassifier(), {"sensitivity": 0.1, "classes": [0, 1]}, ValueError, "anchors="),
+        (SVR(), {"sensitivity": 0.1, "release": PredictionTarget(anchors=X)}, ValueError, "prior"),
+        (
+            LOGISTIC,
+            {"sensitivity": "known", "classes": [0, 1]},
+            ValueError,
+            "proved for parameters",
+        ),
+        (StandardScaler(), {}, ValueError, "no transform"),
+        (KMeans(), {}, ValueError, "no clusters"),
+        (MultiOutputClassifier(SVC()), {}, ValueError, "several outputs"),
+        (SVC(), {"release": PredictionTarget(n_anchors=0)}, ValueError, "n_anchors"),
+        (SVC(), {"release": PredictionTarget(student=SVR())}, TypeError, "like the estimator"),
+        (SVC(), {"release": PredictionTarget(student=SVC)}, TypeError, "unfitted"),
+        (
+            SVC(),
+            {"release": PredictionTarget(anchors=PUBLIC[:, :2])},
+            ValueError,
+            "form of the data",
+        ),
+        (SVC(), {"release": "prediction"}, ValueError, "'predictions'"),
+    ],
+)
+def test_what_has_no_predictions_is_refused_before_it_is_paid_for(estimator, options, error, word):
+    name = type(estimator).__name__
+    name = name if name in LABELS_OF_TWO else ""
+    oracle, data, _ = oracle_and_records(name, estimator)
+    accountant = PrivacyAccountant(":memory:", epsilon=1.0, delta=0.0)
+    model = private(estimator, oracle, accountant=accountant, **options)
+    with pytest.raises(error, match=word):
+        model.fit(*data)
+    assert accountant.total().epsilon == 0
+
+
+def test_anchors_and_student_do_not_depend_on_private_records():
+    """Nor does a class that private labels lack change anything before the budget has paid."""
+    model = private(KNeighborsClassifier(), code=None)
+    plans = [model.plan(len(X), like=like) for like in ((X, Y), (-X, np.zeros_like(Y)))]
+    anchors = [plan.target.anchors for plan in plans]
+    np.testing.assert_array_equal(*anchors)
+    assert plans[0].sensitivity.value == plans[1].sensitivity.value
+    released = plans[1].execute(X, np.zeros_like(Y), random_state=0).value
+    np.testing.assert_array_equal(released.classes_, [0, 1])
+    drawn = model.sensitivity.public_dataset(4 * len(anchors[0]))  # of another stream
+    assert not np.array_equal(drawn.X[:50], anchors[0][:50])
+
+
+def test_the_student_follows_from_released_numbers_alone():
+    plan = private(SVC(), code=None).plan(len(X))
+    value = np.linspace(-1.2, 1.2, 400)
+    copied = pickle.loads(pickle.dumps(plan))
+    first, again = (each.target.restore(value) for each in (plan, copied))
+    assert first.get_params() == SVC().get_params()
+    np.testing.assert_array_equal(first.decision_function(TEST), again.decision_function(TEST))
+    high = plan.target.anchors[value > 0.5]
+    assert first.predict(high).mean() > plan.target.restore(-value).predict(high).mean()
+
+
+def chance():
+    return random.random() + np.random.random()  # noqa: NPY002
+
+
+class Drawn(Memory):
+    """It draws as many numbers from the global generators as it sees labels of one."""
+
+    def fit(self, X, y):
+        self.chance_ = [chance() for _ in range(1 + np.sum(y))]
+        return super().fit(X, y)
+
+    def predict(self, X):
+        return (super().predict(X) + round(self.chance_[-1])) % 2
+
+
+def test_what_a_private_fit_draws_does_not_show_in_the_student():
+    target = private(Drawn(), code=None).plan(len(X)).target
+    values, students, after = [], [], []
+    for _ in range(2):
+        random.seed(len(after))
+        values.append(target(X, Y, seed=1))
+        students.append(target.restore(values[-1]).chance_)
+        after.append(random.random())
+    np.testing.assert_array_equal(*values)
+    assert students[0] == students[1]
+    random.seed(0)
+    assert after[0] == random.random() != after[1]
+
+
+def test_a_student_of_another_class_learns_the_same_scores():
+    release = PredictionTarget(student=LOGISTIC, n_anchors=100)
+    options = {"release": release, "epsilon": 1e6, "code": None}
+    model = private(KNeighborsClassifier(15), **options).fit(X, Y)
+    assert type(model.estimator_) is LogisticRegression
+    assert "taught to LogisticRegression" in model.plan_.target.description
+    assert len(model.standard_errors_) == 100
+    assert agreement(KNeighborsClassifier(15), model, (X, Y)) > 0.9
+
+
+def test_a_table_of_anchors_serves_a_bound():
+    """A vote moves by at most 2 at each anchor: such a bound is the caller's own."""
+    anchors = PUBLIC.copy()
+    release = PredictionTarget(anchors=anchors)
+    options = {"sensitivity": 2.0 * len(anchors), "classes": [0, 1], "release": release}
+    model = private(Memory(), epsilon=1e9, **options).fit(X, Y)
+    np.testing.assert_array_equal(model.plan_.target.anchors, anchors)
+    assert model.guarantee_.gamma == 0
+    assert np.mean(model.predict(anchors) == Memory().fit(X, Y).predict(anchors)) > 0.95
+
+
+def test_private_records_as_anchors_warn():
+    model = private(SVC(), release=PredictionTarget(anchors=X))
+    with pytest.warns(skdp.PrivacyLeakWarning, match="part of the private records"):
+        model.fit(X, Y)
+
+
+def test_an_estimate_serves_the_same_anchors_and_student_only():
+    model = private(SVC(), code=None).fit(X, Y)
+    options = {"prior": LABELED, "sensitivity": model.sensitivity_, "code": None}
+    again = private(SVC(), **options).fit(X, Y)
+    np.testing.assert_array_equal(again.plan_.target.anchors, model.plan_.target.anchors)
+    for release in (PredictionTarget(n_anchors=50), PredictionTarget(student=LOGISTIC)):
+        with pytest.raises(ValueError, match="another target"):
+            private(SVC(), release=release, **options).fit(X, Y)
+
+
+def test_outputs_of_a_regressor_are_columns():
+    oracle, data, test = oracle_and_records("MultiOutputRegressor", SVR())
+    model = private(KNeighborsRegressor(), oracle, epsilon=1e6, code=None).fit(*data)
+    assert model.standard_errors_.shape == (400, 2)
+    exact = KNeighborsRegressor().fit(*data).predict(test)
+    for column, expected in zip(model.predict(test).T, exact.T, strict=True):
+        assert np.corrcoef(column, expected)[0, 1] > 0.9
+
+
+def test_three_classes():
+    oracle = skdp.RandomTaskOracle(PUBLIC, classes=["a", "b", "c"])
+    y = np.array(["a", "b", "c"])[np.digitize(RESPONSE, [-1, 1])]
+    for estimator in (GaussianNB(), KNeighborsClassifier(15)):
+        model = private(estimator, oracle, epsilon=1e6, code=None).fit(X, y)
+        assert model.classes_.tolist() == ["a", "b", "c"]
+        assert agreement(estimator, model, (X, y)) > 0.85
+
+
+def test_weights_of_records_reach_the_estimator():
+    def oracle(n_samples, rng):
+        return *LABELED(n_samples, rng), rng.uniform(size=n_samples)
+
+    weights = np.where(Y == 1, 1.0, 1e-3)
+    model = private(SVC(), oracle, classes=[0, 1], code=None).fit(X, Y, weights)
+    exact = model.plan_.target(X, Y, weights, seed=0)
+    assert "weighted" in model.plan_.target.description
+    assert exact.mean() > model.plan_.target(X, Y, np.ones(len(X)), seed=0).mean()
+
+
+def test_a_search_is_inside_the_target():
+    """The student searches again, on anchors: what the private search chose is not kept."""
+    search = GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 0.1]}, cv=2, n_jobs=2)
+    model = private(search, release="auto", code=None).fit(X, Y)
+    assert model.best_params_ in model.estimator_.cv_results_["params"]
+    assert model.estimator_.n_jobs == 1
+    assert "var_smoothing" in model.plan_.target.description
+
+
+def test_frames_of_categories():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+
+    def table(X):
+        towns = pandas.Categorical(rng.choice(["x", "y"], len(X)), categories=["x", "y", "z"])
+        return pandas.DataFrame({"size": X[:, 0], "rooms": np.rint(X[:, 1]), "town": towns})
+
+    boosted = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype")
+    oracle = skdp.RandomTaskOracle(table(PUBLIC), classes=[0, 1])
+    private_table = table(X)
+    model = private(boosted, oracle, epsilon=1e6, code=None).fit(private_table, Y)
+    anchors = model.plan_.target.anchors
+    assert anchors.dtypes.equals(private_table.dtypes)
+    assert model.predict(private_table).shape == Y.shape
+    assert agreement(boosted, model, (private_table, Y), anchors) > 0.9
+
+
+def test_few_records_are_copied_and_moved():
+    pandas, polars = (pytest.importorskip(name) for name in ("pandas", "polars"))
+    X = np.array([[0.0, 1, 5], [2.5, 3, 5], [2.5, 3, 5], [np.nan, 2, 5]])
+    moved = different_records(X, 100)
+    np.testing.assert_array_equal(moved[:3], X[[0, 1, 3]])
+    assert len(np.unique(moved[:, 0])) > 30
+    assert (np.nanmin(moved[:, 0]), np.nanmax(moved[:, 0])) == (0, 2.5)
+    assert set(moved[:, 1]) == {1, 2, 3}
+    assert set(moved[:, 2]) == {5}
+    np.testing.assert_array_equal(different_records(X, 2), X[:2])
+    texts = np.array(["a", "b", "a"], dtype=object)
+    assert different_records(texts, 5).tolist() == ["a", "b"]
+    for library in (pandas, polars):
+        frame = library.DataFrame({"a": X[:, 1], "b": ["x", "y", "y", "z"], "c": [1, 2, 2, 3]})
+        found = different_records(frame, 20)
+        assert len(found) == 20
+        assert list(found["b"][:4]) == ["x", "y", "z", "x"]
+        assert set(found["c"]) == {1, 2, 3}
+        assert found["c"].dtype == frame["c"].dtype
+
+
+def test_texts_are_read_by_a_pipeline():
+    """The vocabulary of the student is that of the public anchors."""
+
+    def texts(labels, rng):
+        words = np.where(labels[:, None] == 1, "good", "bad")
+        noise = rng.choice(["plot", "actor", "scene"], size=(len(labels), 3))
+        return np.array([" ".join(row) for row in np.hstack([words, noise])], dtype=object)
+
+    def oracle(n_samples, rng):
+        labels = np.append([0, 0, 1, 1], rng.integers(2, size=n_samples - 4))
+        labels = rng.permutation(labels)
+        return texts(labels, rng), labels
+
+    X_text = texts(Y, np.random.default_rng(0))
+    X_text[0] += " patient4711"
+    reads = make_pipeline(CountVectorizer(), LOGISTIC)
+    model = private(reads, oracle, epsilon=1e6, code=None, classes=[0, 1], release="auto")
+    model.fit(X_text, Y)
+    assert "patient4711" not in model.estimator_[0].vocabulary_
+    assert model.score(X_text, Y) > 0.9

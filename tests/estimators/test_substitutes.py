@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import FactorAnalysis, FastICA
@@ -16,8 +17,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multioutput import RegressorChain
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import PowerTransformer, StandardScaler
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
+from skdp.bounds import svm_bound
 from skdp.core.dataset import Dataset
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import order_matters, reorder
@@ -149,3 +152,37 @@ def test_members_with_other_landmarks_are_refused():
     line = make_pipeline(Nystroem(n_components=6), Ridge())
     with pytest.raises(ValueError, match="members of BaggingRegressor see different landmarks"):
         private(BaggingRegressor(line, 2), response(0)).fit(*response(1))
+
+
+@pytest.mark.parametrize("kind", [SVC, NuSVC, SVR, NuSVR])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    "options", [{}, {"decision_function_shape": "ovo"}, {"break_ties": True}], ids=str
+)
+def test_a_linear_kernel_needs_no_support_vectors(kind, container, options):
+    is_regressor = kind in (SVR, NuSVR)
+    X, y = response(0) if is_regressor else records(0)
+    machine = kind(kernel="linear", **({} if is_regressor else options))
+    for labels in (y,) if is_regressor else (y, np.array(["a", "b"])[y % 2]):
+        substitute = without_side_effects(machine).fit(container(X), labels)
+        plain = clone(machine).fit(container(X), labels)
+        outputs = [each.predict(container(X)) for each in (substitute, plain)]
+        if is_regressor:
+            np.testing.assert_allclose(*outputs, atol=1e-8)
+        else:
+            np.testing.assert_array_equal(*outputs)
+            margins = (each.decision_function(container(X)) for each in (substitute, plain))
+            np.testing.assert_allclose(*margins, atol=1e-6)
+        assert isinstance(substitute, kind)
+        assert not {name for name in vars(substitute) if "support" in name or "dual" in name}
+
+
+def test_the_bound_of_a_machine_covers_its_release():
+    X, y = records(0)
+    X, y = np.clip(X / 8 + 0.5, 0, 1), y % 2
+    machine = SVC(kernel="linear", C=1e-4, tol=1e-6)
+    options = {"sensitivity": svm_bound(machine, len(X), 4), "classes": [0, 1]}
+    model = private(machine, (X,), **options, mechanism=LaplaceMechanism(1e6)).fit(X, y)
+    np.testing.assert_allclose(model.coef_, clone(machine).fit(X, y).coef_, atol=1e-3)
+    assert model.guarantee_.gamma == 0
+    assert model.predict(X).shape == y.shape

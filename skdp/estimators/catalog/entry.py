@@ -51,7 +51,8 @@ class Traits:
 class Entry(Traits):
     """How exactly one class is released, or why it is not."""
 
-    # the fitted attributes to release, as "mean_ if with_mean" or "mean_ if not centered"; or
+    # the fitted attributes to release, as "mean_ if with_mean", "mean_ if not centered" or
+    # "coef_ if kernel=linear", a condition that `substitute` may have too; or
     # ``attributes(estimator)`` names them, before a fit too
     attributes: tuple[str, ...] | Callable[[Estimator], tuple[str, ...]] | None = None
     # ``finish(released, public_fit)`` repairs noised attributes and derives others from them
@@ -105,8 +106,11 @@ class Entry(Traits):
 
 
 def name_if(conditional: str, estimator: object) -> str:
-    """Return the name in "name if parameter" or "name if not parameter" where that holds, or ""."""
+    """Return the name in "name if parameter", or "if not" or "=value", where that holds, or ""."""
     name, _, condition = conditional.partition(" if ")
+    condition, _, wanted = condition.partition("=")
+    if wanted:
+        return name if getattr(estimator, condition) == wanted else ""
     value = getattr(estimator, condition.removeprefix("not "), True) if condition else True
     is_set = np.ndim(value) > 0 or bool(value)
     return name if is_set != condition.startswith("not ") else ""

@@ -12,6 +12,7 @@ from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_minimum import LogisticCoefficients, SupportVectorCoefficients
 from skdp.estimators.catalog.known_squares import LeastSquares
 from skdp.estimators.catalog.known_sums import ClassMoment, ResponseMoment
+from skdp.estimators.catalog.refused import FEW_FEATURES, SUPPORT_VECTORS
 
 # Attributes of linear models besides the coefficients: paths, scores, chosen penalties.
 NOT_RELEASED = (
@@ -49,6 +50,18 @@ def _shift_intercept(released: Estimator, public_fit: Estimator) -> None:
     released.intercept_ = at_origin - np.ravel(released.predict(origin))
 
 
+def _refuse_kernel(machine: Estimator) -> str | None:
+    """Return why a machine has no coefficients; None if it has."""
+    if machine.kernel != "linear":
+        return (
+            f"{SUPPORT_VECTORS}, unless its kernel is 'linear'. Use LinearSVC or LinearSVR, after "
+            f"RBFSampler for a kernel. {FEW_FEATURES}"
+        )
+    if getattr(machine, "probability", False) is True:
+        return "its probabilities need folds of the records. Leave 'probability' alone"
+    return None
+
+
 def _derive(released: Estimator, public_fit: Estimator) -> None:
     """Recompute the coefficients, with the second moment of the public fit."""
     released.derive()
@@ -78,6 +91,15 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.linear_model.LogisticRegression": replace(_linear, known=LogisticCoefficients),
     "sklearn.svm.LinearSVC": replace(_linear, known=SupportVectorCoefficients),
     "sklearn.svm.LinearSVR": _linear,
+    **{
+        f"sklearn.svm.{name}": Entry(
+            ("coef_", "intercept_"),
+            numbers="d + 1" if name.endswith("R") else "k (k - 1) / 2 (d + 1)",
+            refuse=_refuse_kernel,
+            substitute=f"LinearKernel{name} if kernel=linear",
+        )
+        for name in ("SVC", "NuSVC", "SVR", "NuSVR")
+    },
     # Its transform needs further attributes, which would double the numbers.
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Entry(
         ("coef_", "intercept_"),

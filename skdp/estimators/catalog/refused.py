@@ -26,7 +26,7 @@ VOCABULARY = (
     "its vocabulary is taken from the records, and a word may name a person. Use "
     "HashingVectorizer, which learns nothing, or wrap one fitted on public text in FrozenEstimator"
 )
-SUPPORT_VECTORS = "its fitted state are the training records that support it"
+SUPPORT_VECTORS = "its fitted state is the training records that support it"
 SEARCHED = (
     "what it selects is chosen by scores on the private records, to which no noise is added. "
     "Choose on public records, and wrap the estimator with what was chosen"
@@ -65,9 +65,8 @@ REASONS: dict[str, str] = {
     "sklearn.gaussian_process GaussianProcessClassifier GaussianProcessRegressor": (
         f"{RECORDS}. {FEW_FEATURES}"
     ),
-    "sklearn.svm NuSVC NuSVR OneClassSVM SVC SVR": (
-        f"{SUPPORT_VECTORS}. Use LinearSVC, LinearSVR or SGDOneClassSVM, after RBFSampler for a "
-        f"kernel. {FEW_FEATURES}"
+    "sklearn.svm.OneClassSVM": (
+        f"{SUPPORT_VECTORS}. Use SGDOneClassSVM, after RBFSampler for a kernel. {FEW_FEATURES}"
     ),
     "sklearn.kernel_ridge.KernelRidge": f"{RECORDS}. Use Ridge, after RBFSampler for a kernel",
     "sklearn.decomposition.KernelPCA": f"{RECORDS}. Use PCA, after RBFSampler for a kernel",
