@@ -185,11 +185,11 @@ def test_the_curve_is_that_of_the_means(utility):
     display = utility.plot()
     assert np.array_equal(display.line_.get_ydata(), utility.scores.mean(axis=1))
     labels = {text.get_text() for text in display.ax_.get_legend().get_texts()}
-    assert {"without noise", "mean of public fits", "without features"} < labels
+    assert {"without noise", "public records alone"} < labels
     assert 0.3 < utility.public.mean() < 0.7  # of random rules
     assert "accuracy" in display.ax_.get_ylabel()
-    means = {"epsilon 100": utility.scores[-1], "mean of public fits": utility.public}
-    for name, scores in (means | {"without features": utility.chance}).items():
+    means = {"epsilon 100": utility.scores[-1], "public records alone": utility.public}
+    for name, scores in means.items():
         assert f"{name}: {scores.mean():.3g}" in str(utility)
 
 
@@ -203,9 +203,9 @@ def test_the_smallest_level_that_suffices_is_suggested(utility):
 
 
 def test_a_single_dataset_has_no_standard_error():
-    """Nor has a display without a model of chance a line for it."""
+    """Nor has a display without public records a line for them."""
     scores = np.array([[0.6, 0.8], [0.8, 0.9]])
-    options = {"epsilons": np.arange(1.0, 3.0), "public": None, "chance": None, "scoring": ""}
+    options = {"epsilons": np.arange(1.0, 3.0), "public": None, "scoring": ""}
     display = PrivacyUtilityDisplay(scores=scores, exact=scores[1], **options)
     assert "epsilon 1: 0.7 ± 0.1\n" in str(display)
     alone = PrivacyUtilityDisplay(scores=scores[:, :1], exact=scores[1, :1], **options)

@@ -218,12 +218,12 @@ def test_a_plan_says_what_it_is(classifier_plan):
     assert plan.n_evaluations == 2 * (len(plan.sensitivity.norms) + code.n_pilot_pairs) == 56
     low, high = (f"{errors[i]:.2g} [{i}]" for i in (errors.argmin(), errors.argmax()))
     for said in (
-        "coef_, intercept_ of RidgeClassifier()",
+        "Plan: RidgeClassifier, 80 private records",
         "gamma=0.2",
-        f"{plan.n_evaluations} on public records",
-        f"{code.n_released} of 4",
-        f" {plan.share_learned:.0%} of what",
-        f"coef_: {low} to {high}\n",
+        f"{plan.n_evaluations} evaluations on public records",
+        f"Laplace in {code.n_released} of 4 directions",
+        f"expected score  {plan.expected_score.private.mean():.2f} +- ",
+        f"coef_ {low} to {high}\n",
     ):
         assert said in str(plan)
     assert 0 < errors.min() < errors.max()

@@ -141,7 +141,7 @@ class PrivacyGuarantee:
     def short(self) -> str:
         """The kind of the promise and its numbers, in a few words."""
         if math.isinf(self.epsilon):
-            return "no privacy: no noise was added"
+            return "no privacy, no noise was added"
         kind = "random differential privacy" if self.gamma else "differential privacy"
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "gamma": self.gamma}
         said = (f"{name}={number:g}" for name, number in numbers.items() if number)

@@ -215,8 +215,8 @@ class PrivacyUtilityDisplay(Display):
         )
         if self.public is not None and self.public.mean() >= target_score:
             message += (
-                f" The mean of public fits scores {self.public.mean():.3g}, so in that world it "
-                "reaches the target without private data; where an oracle has one task, such as a "
+                f" Public records alone score {self.public.mean():.3g}, so there they "
+                "reach the target without private data; where an oracle has one task, such as a "
                 "table, it nearly always does."
             )
         warn(message)
@@ -235,7 +235,7 @@ class PrivacyUtilityDisplay(Display):
     def _references(self) -> dict[str, NDArray[np.float64] | None]:
         return {
             "without noise": self.exact,
-            "mean of public fits": self.public,
+            "public records alone": self.public,
         }
 
     def _draw(self, ax: Axes | None, artist_kw: dict[str, Any]) -> None:
