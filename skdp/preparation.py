@@ -269,24 +269,24 @@ def check_release(estimator: Estimator, release: object) -> None:
             check_members(estimator)
         except ValueError as error:
             if kind_of(estimator) is not None:
-                error.add_note(
-                    "With a SensitivitySampler, or a 'prior', its predictions are released."
-                )
+                error.add_note("With a SensitivitySampler its predictions are released.")
             raise
 
 
 def settled_release(given: Parameters) -> Any:
-    """Return what is released: predictions where "auto" finds no parameters and has an oracle."""
-    release, oracle = given.release, isinstance(given.sensitivity, SensitivitySampler)
+    """Return what is released: predictions where "auto" finds no parameters and samples."""
+    release, sensitivity = given.release, given.sensitivity
     if aggregate_of(given) is not None and is_auto(release):
         return PredictionTarget()
     if isinstance(release, str) and release == "predictions":
         return PredictionTarget()
-    if not is_auto(release) or is_derived(given) or _rule_of(given) is not None:
+    is_estimate = isinstance(sensitivity, SensitivityEstimate) and given.prior is not None
+    # a bound, unlike an estimate, does not say what it is of
+    if not is_auto(release) or not (is_estimate or isinstance(sensitivity, SensitivitySampler)):
         return release
-    if not (oracle or given.prior is not None) or kind_of(given.estimator) is None:
+    if kind_of(given.estimator) is None or has_parameters(given.estimator):
         return release
-    return release if has_parameters(given.estimator) else PredictionTarget()
+    return PredictionTarget()
 
 
 def _check_anchors(given: Parameters) -> None:

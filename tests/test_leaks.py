@@ -222,8 +222,9 @@ class KeepingMechanism(Mechanism):
         make_pipeline(FrozenEstimator(Keeping().fit(X_public)), LogisticRegression()),
         make_pipeline(FrozenEstimator(Keeping().fit(X_public)), DecisionTreeClassifier()),
         make_pipeline(Keeping(), DecisionTreeClassifier()),
+        make_pipeline(FrozenEstimator(Keeping().fit(X_public)), KNeighborsClassifier()),
     ],
-    ids=["frozen", "frozen before a tree", "before a tree"],
+    ids=["frozen", "frozen before a tree", "before a tree", "frozen in a student"],
 )
 def test_no_step_keeps_what_it_has_transformed(estimator):
     """Steps that are not fitted to private records see them too."""
@@ -265,8 +266,9 @@ SELECTED = SelectFromModel(BOOSTED, threshold=-1).fit(X_public, y_public)
         RandomForestClassifier(n_estimators=3),
         make_pipeline(FrozenEstimator(SELECTED), DecisionTreeClassifier()),
         VotingClassifier([("a", FrozenEstimator(BOOSTED)), ("b", LogisticRegression())]),
+        GradientBoostingClassifier(n_estimators=3),  # a student
     ],
-    ids=["tree", "forest", "tree after trees", "vote"],
+    ids=["tree", "forest", "tree after trees", "vote", "student"],
 )
 def test_no_memory_between_the_fields_of_nodes(estimator, reaches):
     """Seven bytes of each node are never written: a copy has what stood there, even a number."""

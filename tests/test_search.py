@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
-from sklearn.kernel_ridge import KernelRidge
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, TimeSeriesSplit
 from sklearn.naive_bayes import GaussianNB
@@ -292,7 +292,7 @@ def of(*estimators):
         ({"scoring": lambda *_: 1 / 0}, ZeroDivisionError, "division"),
         ({"cv": 41}, ValueError, "n_splits=41"),
         ({"param_grid": {"estimator__alpha": [1.0, -1.0]}}, ValueError, "-1.0"),
-        (of(KernelRidge()), ValueError, "KernelRidge"),
+        (of(FrozenEstimator(Ridge())), ValueError, "FrozenEstimator"),
         (of(ridge()), TypeError, "another"),
         (of(COMPOSED), TypeError, "another"),
         (of(GridSearchCV(Ridge(), {}, cv=SHUFFLED)), ValueError, "alike"),

@@ -8,6 +8,7 @@ scores. It sees no private record, so it is post-processing.
 from __future__ import annotations
 
 import copy
+import math
 import random
 import warnings
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from sklearn.utils import get_tags
 
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset, n_records, take_records
-from skdp.core.dtypes import MisfitError, holds_numbers, series_of
+from skdp.core.dtypes import MisfitError, holds_numbers
 from skdp.core.metric import KnownMetric
 from skdp.core.plain import as_doubles, as_objects, columns_of, plain
 from skdp.core.schema import Schema
@@ -449,7 +450,10 @@ def alone(estimator: Estimator) -> Estimator:
 
 
 def different_records(X: Container, n_wanted: int) -> Container:
-    """Return the first different ones of public records, and moved copies where there are few."""
+    """Return the first different public records, and moved copies where there are few.
+
+    Numbers of a frame may come back as doubles.
+    """
     if sparse.issparse(X):  # to compare and to move all entries would fill the memory
         return take_records(X, np.arange(n_wanted))
     rows = as_objects(X).tolist()
@@ -460,16 +464,13 @@ def different_records(X: Container, n_wanted: int) -> Container:
     if isinstance(X, np.ndarray):
         if X.ndim < 2 or X.dtype.kind not in "iuf":
             return take_records(X, places)
-        columns = (_moved(column, len(places), rng).astype(X.dtype) for column in taken.T)
-        return np.column_stack(list(columns))
-    made = {}
-    for column in columns_of(plain(taken, "anchors")):
-        made[column.name] = column
+        return np.column_stack([_moved(column, len(places), rng) for column in taken.T])
+    columns = {column.name: column for column in columns_of(plain(taken, "anchors"))}
+    for name, column in columns.items():
         if holds_numbers(column.dtype):
-            with suppress(MisfitError):  # numbers that cannot be moved stay
-                numbers = _moved(as_doubles(column), len(places), rng)
-                made[column.name] = series_of(type(column), column.name, numbers, column.dtype)
-    return type(X)(made)
+            numbers = _moved(as_doubles(column), len(places), rng).tolist()
+            columns[name] = [None if math.isnan(number) else number for number in numbers]
+    return type(X)(columns)
 
 
 def _moved(numbers: NDArray, n_kept: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -32,6 +32,7 @@ import skdp
 from skdp import LaplaceMechanism, PredictionTarget, PrivateEstimator, SensitivitySampler
 from skdp.accounting import PrivacyAccountant
 from skdp.audit import find_leaks
+from skdp.core.schema import Form
 from skdp.estimators.predictions import ClassScores, different_records, kind_of, likeliest
 
 pytestmark = [
@@ -320,6 +321,7 @@ def test_auto_takes_parameters_or_leaves_before_predictions(estimator, described
     ("estimator", "options", "error", "word"),
     [
         (KNeighborsClassifier(), {"sensitivity": 0.1, "classes": [0, 1]}, ValueError, "anchors="),
+        (SVR(), {"sensitivity": 0.1, "prior": MEASURED, "release": "auto"}, ValueError, "Linear"),
         (SVR(), {"sensitivity": 0.1, "release": PredictionTarget(anchors=X)}, ValueError, "prior"),
         (
             LOGISTIC,
@@ -513,11 +515,11 @@ def test_few_records_are_copied_and_moved():
     assert different_records(texts, 5).tolist() == ["a", "b"]
     for library in (pandas, polars):
         frame = library.DataFrame({"a": X[:, 1], "b": ["x", "y", "y", "z"], "c": [1, 2, 2, 3]})
-        found = different_records(frame, 20)
+        found = Form.of(frame).convert(different_records(frame, 20))
+        assert list(found.dtypes) == list(frame.dtypes)
         assert len(found) == 20
         assert list(found["b"][:4]) == ["x", "y", "z", "x"]
         assert set(found["c"]) == {1, 2, 3}
-        assert found["c"].dtype == frame["c"].dtype
 
 
 def test_texts_are_read_by_a_pipeline():
