@@ -24,6 +24,9 @@ from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
 from skdp.bounds import svm_bound
 from skdp.sensitivity import order_statistic
 
+# What a small epsilon buys is shown here, so the warnings of plans are switched off.
+warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+
 N, C = 1000, 3 / 1000
 svm = LinearSVC(loss="hinge", C=C, intercept_scaling=10, max_iter=100_000, random_state=0)
 
@@ -130,8 +133,6 @@ curves = {
 }
 code = "sampled, exact, public code"
 errors = {name: [] for name in (*curves, code)}
-# what little epsilon buys is to be seen here
-warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
 for epsilon in EPSILONS:
     coded = plan(D, LaplaceMechanism(epsilon), gamma=GAMMA)
     here = curves | {code: (coded.mechanism, coded.sensitivity.value)}
