@@ -12,17 +12,18 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Ridge
 
-from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
+from skdp import LaplaceMechanism, PrivateEstimator, RandomTaskOracle, SensitivitySampler
 from skdp.audit import audit_estimator, find_large_sensitivity
 
 X, y = load_diabetes(return_X_y=True)
 X = X / X.std(axis=0)
-X_public, y_public, X, y = X[::2], y[::2], X[1::2], y[1::2]
+X_public, X, y = X[::2], X[1::2], y[1::2]
+oracle = RandomTaskOracle(X_public, y_mean=150, y_scale=60)
 
 model = PrivateEstimator(
     Ridge(alpha=10.0),
     mechanism=LaplaceMechanism(epsilon=1.0),
-    sensitivity=SensitivitySampler(PublicDataOracle(X_public, y_public), random_state=0),
+    sensitivity=SensitivitySampler(oracle, random_state=0),
     random_state=0,
 ).fit(X, y)
 print(model.guarantee_)
@@ -75,7 +76,7 @@ def parameters(X, y):
 
 found = find_large_sensitivity(
     parameters,
-    PublicDataOracle(X_public, y_public),
+    oracle,
     n_samples=len(X),
     n_iter=600,
     geometry=model.sensitivity_.geometry,  # as it was calibrated

@@ -9,6 +9,7 @@ and a figure for the meeting.
 """
 
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,9 @@ from skdp import (
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.displays import BudgetDisplay
+
+# Public records alone would do here, of which each plan warns. The example is about the promise.
+warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
 
 X, y = make_regression(n_samples=1200, n_features=3, noise=20.0, random_state=0)
 X, y = minmax_scale(X), minmax_scale(y)

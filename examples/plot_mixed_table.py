@@ -29,6 +29,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
 
+# Public records alone would do here, of which each plan warns. The example is about the promise.
+warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+
 wine = load_wine(as_frame=True)
 table = wine.data[["alcohol", "malic_acid", "flavanoids", "proline"]].copy()
 table["color"] = pd.cut(

@@ -27,6 +27,9 @@ from skdp import (
     SensitivitySampler,
 )
 
+# Public records alone would do here, of which each plan warns. The example is about the promise.
+warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+
 X, y = make_moons(3000, noise=0.15, random_state=0)
 X, X_test, y, y_test = X[:1000], X[1000:], y[:1000], y[1000:]
 box = [(-1.6, 2.6), (-1.2, 1.7)]

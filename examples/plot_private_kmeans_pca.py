@@ -12,6 +12,8 @@ The records are the handwritten digits of scikit-learn. One half plays the publi
 other half we want the two main directions, and the clusters in the plane that they span.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import KMeans
@@ -21,6 +23,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
+
+# Public records alone would do here, of which each plan warns. The example is about the promise.
+warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
 
 X = load_digits().data / 16
 X_public, X_private = X[::2], X[1::2]

@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler, load
+from skdp import LaplaceMechanism, PrivateEstimator, RandomTaskOracle, SensitivitySampler, load
 from skdp.displays import ReleaseDisplay
 
 wine = load_wine(as_frame=True)
@@ -42,17 +42,18 @@ print(private.head())
 # To a saved model
 # ----------------
 # The whole pipeline is wrapped: the imputer and the scaler learn from private records as the
-# regression does. Records are plausible if they are like those of the public half.
+# regression does. Records are plausible if they are like those of the public half, of which the
+# growers are not used: each dataset of the oracle gets labels by a random rule.
 
 columns = make_column_transformer(
     (make_pipeline(SimpleImputer(), StandardScaler()), ["malic_acid"]),  # which alone has gaps
     (StandardScaler(), ["alcohol", "flavanoids", "proline"]),
     (OneHotEncoder(handle_unknown="ignore"), ["color", "hue"]),
 )
-oracle = PublicDataOracle(public, grower_public)
+oracle = RandomTaskOracle(public, classes=np.unique(grower_public))
 model = PrivateEstimator(
     make_pipeline(columns, LogisticRegression(C=0.1, tol=1e-8, max_iter=1000)),
-    mechanism=LaplaceMechanism(epsilon=1.0),
+    mechanism=LaplaceMechanism(epsilon=3.0),
     sensitivity=SensitivitySampler(oracle, gamma=0.1, random_state=0),
 )
 model.fit(private, grower_private)

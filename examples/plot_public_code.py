@@ -54,7 +54,7 @@ for epsilon in (0.1, 1.0, 10.0):
 def released_by(plan):
     """Return spread and correlations of the released numbers over public models, and the noise."""
     code, mechanism = plan.mechanism.geometry.code, plan.mechanism
-    covariance = np.concatenate([block for _, block in code.covariances()])
+    covariance = code.covariance
     spread = np.sqrt(np.diag(code.encoder @ covariance))
     order = np.argsort(-spread)
     correlations = covariance[:, order] / (code.deviations[:, None] * spread[order])

@@ -530,7 +530,7 @@ class ReleasePlan:
             confidence=confidence,
             n_samples=self.n_samples,
             oracle=known.oracle,
-            assumed=" and ".join(filter(None, assumed)) or None,
+            assumed="; ".join(filter(None, assumed)) or None,
         )
 
     @property
