@@ -385,7 +385,7 @@ class ReleasePlan:
     @cached_property
     def _simulated(self) -> tuple[ExpectedScore | None, NDArray[np.float64] | None]:
         """The score and the public value of a twentieth as many datasets as were evaluated."""
-        few = getattr(self.target, "n_simulated", min(20, max(5, self.n_evaluations // 20)))
+        few = getattr(self.target, "n_simulated", min(20, max(3, self.n_evaluations // 20)))
         simulation = self.simulation(few, getattr(self.sensitivity, "seed", 0))
         if simulation is None:
             return None, None

@@ -219,8 +219,8 @@ def plan_release(
     ...     mechanism=LaplaceMechanism(1.0),
     ...     sensitivity=1 / 3,
     ... )
-    >>> print(plan.guarantee)
-    epsilon=1 differential privacy, replace-one, n=3, sensitivity 0.333333 asserted by the caller
+    >>> plan.guarantee.short
+    'differential privacy, epsilon=1'
     """
     check_mechanism(mechanism, "release")
     check_count("n_samples", n_samples, "plan_release")

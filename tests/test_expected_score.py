@@ -110,7 +110,7 @@ def test_what_is_scored_may_be_chosen_and_is_reproducible():
     first, second = (plan.expected_score for plan in plans)
     np.testing.assert_array_equal(first.private, second.private)
     assert first.scoring == "roc auc"
-    assert len(first.private) == len(first.exact) == 5
+    assert len(first.private) == len(first.exact) == 3
 
 
 def test_the_model_of_public_records_alone_is_kept():

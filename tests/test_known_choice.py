@@ -52,7 +52,7 @@ def test_the_smaller_noise_is_taken():
         assert taken.mechanism.epsilon == 1.0
         norm = "l1" if kind is LaplaceMechanism else "l2"
         assert taken.sensitivity.value == taken.sensitivity.for_geometry(norm, 100)
-        assert f"noise: {kind.__name__}" in str(taken)
+        assert f"noise           {kind.__name__.removesuffix('Mechanism')}\n" in str(taken)
         others = [plan(both(n_features), each, n_features) for each in AUTO.alternatives]
         errors = [each.standard_errors.max() for each in others]
         assert taken.standard_errors.max() == min(errors)

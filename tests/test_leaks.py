@@ -221,7 +221,7 @@ class KeepingMechanism(Mechanism):
     [
         make_pipeline(FrozenEstimator(Keeping().fit(X_public)), LogisticRegression()),
         make_pipeline(FrozenEstimator(Keeping().fit(X_public)), DecisionTreeClassifier()),
-        make_pipeline(Keeping(), DecisionTreeClassifier()),
+        make_pipeline(Keeping(), DecisionTreeClassifier(max_leaf_nodes=3)),
         make_pipeline(FrozenEstimator(Keeping().fit(X_public)), KNeighborsClassifier()),
     ],
     ids=["frozen", "frozen before a tree", "before a tree", "frozen in a student"],

@@ -111,7 +111,7 @@ def test_a_weak_promise_is_pointed_out_once_and_before_any_evaluation(
     is_exact = mechanism.epsilon == np.inf
     if not isinstance(mechanism, ExponentialMechanism):
         np.testing.assert_array_equal(released.value == column_means(X), is_exact)
-    assert ("no privacy" in str(released.guarantee)) == is_exact
+    assert ("No privacy" in str(released.guarantee)) == is_exact
 
 
 @pytest.mark.parametrize(

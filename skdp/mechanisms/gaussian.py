@@ -157,8 +157,8 @@ class GaussianMechanism(AdditiveMechanism):
     >>> mechanism = GaussianMechanism(epsilon=1.0, delta=1e-5)
     >>> mechanism.release([0.2, 0.7], sensitivity=0.01).shape
     (2,)
-    >>> print(mechanism.guarantee(gamma=0.05))
-    (epsilon=1, delta=1e-05, gamma=0.05)-random differential privacy, replace-one
+    >>> mechanism.guarantee(gamma=0.05).short
+    'random differential privacy, epsilon=1, delta=1e-05, gamma=0.05'
     """
 
     order: ClassVar[int] = 2

@@ -74,8 +74,8 @@ class L2LaplaceMechanism(AdditiveMechanism):
     >>> mechanism = L2LaplaceMechanism(epsilon=1.0)
     >>> mechanism.release([0.2, 0.7], sensitivity=0.01).shape
     (2,)
-    >>> print(mechanism.guarantee())
-    epsilon=1 differential privacy, replace-one, sensitivity asserted by the caller
+    >>> mechanism.guarantee().short
+    'differential privacy, epsilon=1'
     """
 
     order: ClassVar[int] = 2

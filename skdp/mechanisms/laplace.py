@@ -79,8 +79,8 @@ class LaplaceMechanism(AdditiveMechanism):
     >>> released = mechanism.release([0.2, 0.7], sensitivity=0.01)
     >>> released.shape
     (2,)
-    >>> print(mechanism.guarantee())
-    epsilon=1 differential privacy, replace-one, sensitivity asserted by the caller
+    >>> mechanism.guarantee().short
+    'differential privacy, epsilon=1'
     """
 
     order: ClassVar[int] = 1

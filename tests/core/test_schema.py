@@ -212,7 +212,7 @@ def test_a_column_of_categories_has_those_of_the_oracle():
     encode = make_column_transformer((OrdinalEncoder(), ["b"]), remainder="passthrough")
     fitted = model(make_pipeline(encode, Ridge()), PublicDataOracle(public, y_public)).fit(data, y)
     assert b"31337" not in pickle.dumps(fitted.estimator_)
-    assert "X pandas.DataFrame of ['category of 2', 'float64']" in str(fitted.plan_)
+    assert "X pandas.DataFrame of ['category of 2', 'float64']" in str(fitted.plan_.schema)
     data.loc[0, "b"] = "person 31337"
     for told in (data, data.astype({"b": str})):  # declared or not
         with pytest.raises(
