@@ -124,7 +124,10 @@ class _Search:
         self.numbers = {"records": records, "parameters": exact}
         self.digits = {k: _digits(" ".join(map(repr, v.tolist()))) for k, v in self.numbers.items()}
         self.n_records = dataset.n_records
-        self.rows = set() if len(records) else _rows(_arrays(dataset.X)) - _rows(arrays)
+        rows = set() if len(records) else _rows(_arrays(dataset.X))
+        with np.errstate(invalid="ignore"):
+            shown = b" ".join(each.astype(k).tobytes() for each in arrays for k in ("<f8", "<i8"))
+        self.rows = {row for row in rows if row not in shown}
 
     def __call__(self, part: Any) -> Iterator[tuple[str, int]]:
         """Search one array, number, text or bytes, and count the entries of a container."""
