@@ -96,7 +96,11 @@ def test_one_word_gives_a_plain_promise(data, scaler):
         model = private(MomentClassifier(), *before, **noise).fit(*data)
         assert model.guarantee_.gamma == model.guarantee_.delta == 0
         text = " ".join(str(model.plan_.guarantee).split())
-        for said in ("Differential privacy: epsilon=3", "known on paper", "frozen steps are public"):
+        for said in (
+            "Differential privacy: epsilon=3",
+            "known on paper",
+            "frozen steps are public",
+        ):
             assert said in text
     assert model.score(*data) > 0.9
     for stored in (model.plan_, pickle.loads(pickle.dumps(model.plan_))):

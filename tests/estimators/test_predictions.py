@@ -266,9 +266,7 @@ def test_every_predictor_is_released_or_says_why_not(name):
     oracle, data, test = oracle_and_records(name, estimator)
     is_taught = kind_of(estimator) in ("classifier", "regressor") and name not in LABELS_OF_TWO
     release = "predictions" if is_taught else "auto"  # parameters have tests of their own
-    model = private(estimator, oracle, n_pairs=2, epsilon=1e6, code=None, release=release).fit(
-        *data
-    )
+    model = private(estimator, oracle, epsilon=1e6, code=None, release=release).fit(*data)
     assert len(model.predict(test)) == len(test)
     if is_taught:
         assert type(model.estimator_) is type(estimator)

@@ -238,7 +238,7 @@ def test_a_bound_serves_smaller_parameters_too(estimator, release):
         release=release,
     ).fit(X, y)
     assert model.sensitivity_.value == BOUND.value
-    said = "assuming both classes present, a solver within 1e-06 of the minimizer and labels that"
+    said = "assuming both classes present, a solver within 1e-06 of the minimizer; labels that"
     assert said in model.plan_.guarantee.assumed
 
 
