@@ -24,7 +24,14 @@ from skdp.core.types import Container, Estimator, Matrix, Seed
 from skdp.estimators.configuration import describe, seed_names
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, takes
-from skdp.estimators.predictions import ClassScores, ResponseScores, alone, reader_of
+from skdp.estimators.predictions import (
+    ClassScores,
+    PredictionTarget,
+    ResponseScores,
+    alone,
+    check_predictions,
+    reader_of,
+)
 from skdp.sensitivity.random_task import RandomTaskOracle
 
 BLOCK_SIZES = (15, 30, 60, 120, 240)
@@ -173,6 +180,7 @@ class SampleAndAggregate(BaseEstimator):
             The target.
         """
         self.check(n_samples)
+        check_predictions(PredictionTarget(student=self.student), estimator)
         seed = public_seed(self.random_state, "random_state", "SampleAndAggregate")
         rng, _ = streams(seed, AGGREGATE)
         public = source.public_dataset(N_ROWS, schema, attempt=N_DRAWS)
@@ -193,7 +201,10 @@ class SampleAndAggregate(BaseEstimator):
         code = learn_block_code(
             rules.truths(max(200, N_RULES // width), rng), pilots, places, width, deviation
         )
-        return Blocks(fits, student, public.X, code, n_samples, rng.permutation(n_samples))
+        order = rng.permutation(n_samples)
+        target = Blocks(fits, student, public.X, code, n_samples, order, N_PILOTS * len(sizes))
+        target.restore(code.mean)  # fails before anything is paid for
+        return target
 
     def _numbers(self, n_samples: int, n_classes: int) -> list[int]:
         """Return the numbers of blocks to try."""
@@ -236,12 +247,15 @@ class BlockFits:
             mean = self.reader.scores_of(block.y).mean(axis=0)
             if isinstance(self.reader, ClassScores) and np.all(np.abs(mean) == 1):
                 return np.tile(mean, shape[0] + 1)  # most estimators refuse a single class
-            fitted = fit_on(clone(self.estimator), block)
+            # a clone shares its frozen steps, whose transform may draw from a state
+            fitted = fit_on(clone(copy.deepcopy(self.estimator)), block)
             found = np.vstack([self.reader.read(fitted, copy.deepcopy(self.anchors)), mean])
             if np.isfinite(found).all():
                 return found.reshape((shape[0] + 1) * shape[1])
-        except (Exception, SystemExit):
-            pass  # what fails counts as a constant, and is not told
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # what fails counts as a constant, and is not told
+            pass
         return np.zeros((shape[0] + 1) * shape[1])
 
 
@@ -261,6 +275,7 @@ class Blocks(Target):
         code: BlockCode,
         n_samples: int,
         order: NDArray[np.intp],
+        n_pilots: int = 0,
     ):
         self.fits = fits
         self.student = alone(student)
@@ -273,6 +288,7 @@ class Blocks(Target):
         self.key_parts = (vars(fits), self.student, rows, vars(code), self.blocks)
         self.estimator = fits.estimator
         self.n_fits = code.n_blocks
+        self.n_public_fits = n_pilots + self.n_simulated * code.n_blocks
         size = n_samples // code.n_blocks
         self.released = f"mean scores of {code.n_blocks} blocks of about {size} records"
         self.description = f"{self.released} of {describe(fits.estimator)}"

@@ -283,7 +283,7 @@ class ReleasePlan:
         budget = self._spend(guarantee, accountant)
         value, errors = evaluate_privately(  # the one private evaluation
             target,
-            copy.deepcopy(dataset),  # a target may write into it, without noise
+            dataset,
             seed=int.from_bytes(noise.bytes(4), "little") >> 1,
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
@@ -581,9 +581,10 @@ class ReleasePlan:
                 rows += [("prior", f"{self.oracle.description}, for utility only")]
         rows += [("gaps", said_of_gaps(self.sensitivity))]
         seconds = f" ({two_digits(self.seconds)} s)" if self.seconds >= 1 else ""
-        public = f"{self.n_evaluations} evaluations on public records{seconds}, then "
+        n_public = self.n_evaluations or getattr(self.target, "n_public_fits", 0)
+        public = f"{n_public} evaluations on public records{seconds}, then "
         n_fits = getattr(self.target, "n_fits", "one")
-        rows += [("cost", f"{public if self.n_evaluations else ''}{n_fits} on the private records")]
+        rows += [("cost", f"{public if n_public else ''}{n_fits} on the private records")]
         rows += [("released", getattr(self.target, "released", ""))]
         rows += [("noise", self._describe_noise())]
         if self.expected_score is not None:

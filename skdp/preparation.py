@@ -337,6 +337,8 @@ def check_fit(
     warn_of_parameters(given, given.estimator)
     if sample_weight is not None:
         name = type(given.estimator).__name__
+        if aggregate_of(given) is not None:
+            raise TypeError("PrivateEstimator takes no sample_weight with sensitivity='aggregate'.")
         if not takes_weights(given.estimator):
             raise TypeError(f"PrivateEstimator takes no sample_weight with {name}. Leave it None.")
         if y is None:
@@ -420,7 +422,10 @@ def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) 
     if given.prior is not None:
         check_is_public(as_oracle(given.prior), dataset)
     anchors = getattr(given.release, "anchors", None)
-    declared = *public_parameters(given.estimator, given.release), anchors, *others
+    holders = given.release, given.sensitivity
+    students = filter(None, (getattr(each, "student", None) for each in holders))
+    taught = (each for student in students for each in public_parameters(student, None))
+    declared = *public_parameters(given.estimator, given.release), anchors, *taught, *others
     if any(shares_memory(each, dataset) for each in declared):
         warn(
             "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "

@@ -130,7 +130,7 @@ class PrivacyReport:
                 "an extreme one, they may not hold."
             )
         if promise.delta:
-            yield f"With probability {promise.delta:g} the loss may be larger."
+            yield "What a suspicion becomes is exceeded with a probability of at most 0.001."
         if promise.seeded:
             yield "The noise has a seed. Whoever knows the seed can remove the noise."
         if promise.assumed:
@@ -237,8 +237,11 @@ def _curve(
     if law is not None and not math.isinf(law.parameter):
         loss = loss_of(law)
         return loss.delta, min(loss.bound, loss.quantile(SURELY))
+    # P(loss > t) (1 - exp(epsilon - t)) <= delta
     fails, pure = guarantee.delta, PureLoss(guarantee.epsilon)
-    surely = guarantee.epsilon if fails <= 1 - SURELY else math.inf
+    surely = math.inf
+    if fails < 1 - SURELY:
+        surely = guarantee.epsilon - math.log1p(-fails / (1 - SURELY))
     return (lambda level: fails + (1 - fails) * pure.delta(level)), surely
 
 
@@ -270,5 +273,8 @@ def _posterior(before: float, loss: float) -> float:
 
 
 def _percent(share: float) -> str:
-    """Write a share with three digits."""
-    return f"{100 * share:.3g}%"
+    """Write a share with three digits, rounded up."""
+    if not 0 < share < 1:
+        return f"{100 * share:g}%"
+    unit = 10.0 ** (math.floor(math.log10(100 * share)) - 2)
+    return f"{math.ceil(100 * share / unit * (1 - 1e-12)) * unit:.3g}%"

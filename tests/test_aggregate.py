@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification, make_regression
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import IterativeImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import (
@@ -20,6 +24,7 @@ from skdp import (
     RandomTaskOracle,
     SampleAndAggregate,
 )
+from skdp.core.dataset import Dataset
 
 X, y = make_classification(
     4000, 6, n_informative=4, n_clusters_per_class=1, class_sep=1.5, random_state=1
@@ -157,3 +162,53 @@ def test_what_is_refused_names_the_parameter(change, word):
 def test_few_records_are_refused():
     with pytest.raises(ValueError, match="100 records"):
         private(LogisticRegression()).plan(80)
+
+
+class Panic(BaseException):
+    """As of a library that is not written in Python."""
+
+
+class Panicking(Moody):
+    """Its fit ends in what is no Exception, where a record says so."""
+
+    def fit(self, X, y):
+        if X[:, 0].max() > 1000:
+            raise Panic("a private value")
+        return super().fit(X, y)
+
+
+def test_no_block_depends_on_the_records_of_another():
+    """A clone shares a frozen step, of which this one draws a number for each gap."""
+    public = np.where(np.random.default_rng(0).random(X[PUBLIC].shape) < 0.2, np.nan, X[PUBLIC])
+    imputer = IterativeImputer(sample_posterior=True, max_iter=2, random_state=0).fit(public)
+    estimator = make_pipeline(FrozenEstimator(imputer), DecisionTreeClassifier(max_depth=2))
+    target = private(estimator, n_blocks=10).plan(400, like=(X[:400], y[:400])).target
+    gaps = X[600:1000].copy()
+    gaps[::7, 1] = np.nan
+    other = gaps.copy()
+    other[target.blocks[0][0]] = np.nan
+    found = [
+        [target.fits.scores(Dataset(each[b], y[600:1000][b])) for b in target.blocks]
+        for each in (gaps, other)
+    ]
+    differ = [not np.array_equal(*each) for each in zip(*found, strict=True)]
+    assert not any(differ[1:])
+
+
+def test_what_is_no_exception_counts_as_a_failure_too():
+    bad = X[PRIVATE].copy()
+    bad[7, 0] = 5000
+    assert private(Panicking()).fit(bad, y[PRIVATE]).guarantee_.gamma == 0
+
+
+def test_weights_and_students_of_another_kind_are_refused_unpaid():
+    with pytest.raises(TypeError, match="sample_weight"):
+        private(LogisticRegression()).fit(X[PRIVATE], y[PRIVATE], np.ones(2500))
+    model = private(LogisticRegression()).set_params(sensitivity__student=Ridge())
+    with pytest.raises(TypeError, match="student"):
+        model.plan(500)
+    model.set_params(
+        sensitivity__student=KNeighborsClassifier(),
+        estimator=GaussianNB(priors=np.array([0.5, 0.5])),
+    )
+    assert model.plan(500).guarantee.gamma == 0

@@ -229,7 +229,7 @@ def _among(column: NDArray, labels: NDArray) -> NDArray:
     def place_of(entry: object) -> int:
         try:
             return places.get(entry, 0)
-        except TypeError:  # it has no hash, so it is no label
+        except Exception:  # it has no hash, so it is no label
             return 0
 
     return labels[np.fromiter(map(place_of, column), dtype=np.intp, count=len(column))]

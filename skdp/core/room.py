@@ -110,7 +110,8 @@ def _inside(
     """Evaluate and add noise; only this frame and its callees hold the exact value."""
     who, tried = "The target", shape is not None
     try:
-        exact = np.asarray(target(*dataset.parts, seed=seed), dtype=np.float64)
+        parts = copy.deepcopy(dataset).parts  # a target may write into them, without noise
+        exact = np.asarray(target(*parts, seed=seed), dtype=np.float64)
         raise_noted()
         if tried and exact.shape != shape:
             return None, _failure(who, "a value of another shape than on public records", tried)

@@ -444,9 +444,9 @@ def seeded(seed: int) -> Iterator[None]:
 def alone(estimator: Estimator) -> Estimator:
     """Return a clone whose fit prints nothing, writes nothing and starts no workers."""
     estimator = make_quiet(clone(estimator))
-    parallel = {name for name, value in estimator.get_params().items() if value not in (None, 1)}
-    names = (name for name in parallel if name.rpartition("__")[2] == "n_jobs")
-    return estimator.set_params(**dict.fromkeys(names, 1))
+    given = estimator.get_params().items()
+    jobs = {name: 1 for name, value in given if name.split("__")[-1] == "n_jobs" and value}
+    return estimator.set_params(**jobs)
 
 
 def different_records(X: Container, n_wanted: int) -> Container:

@@ -178,9 +178,10 @@ class GaussianMechanism(AdditiveMechanism):
 
     @property
     def noise_law(self) -> NoiseLaw | None:
-        """Law of the noise, for composition; None where there is next to no noise."""
+        """Law of the noise, for composition; None where it is next to none, or a subclass's."""
         epsilon, delta = float(self.epsilon), float(self.delta)
-        if epsilon > 1e6:
+        is_own = self._releases_as_here and type(self)._draw is GaussianMechanism._draw
+        if epsilon > 1e6 or not is_own:
             return None
         return NoiseLaw("gaussian", 1 / gaussian_sigma(epsilon, delta))
 

@@ -110,9 +110,10 @@ class LaplaceMechanism(AdditiveMechanism):
         check_rules(type(self).__name__, norm=(self.norm, fits, "be 'l1' or 'auto'"))
 
     @property
-    def noise_law(self) -> NoiseLaw:
-        """Law of the noise, for composition."""
-        return NoiseLaw("laplace", self.epsilon)
+    def noise_law(self) -> NoiseLaw | None:
+        """Law of the noise, for composition; None where a subclass releases in its own way."""
+        is_own = self._releases_as_here and type(self)._draw is LaplaceMechanism._draw
+        return NoiseLaw("laplace", self.epsilon) if is_own else None
 
     def _scale(self, n_values: int, sensitivity: float) -> tuple[Lattice, int]:
         return laplace_scale(sensitivity, n_values, self.epsilon)
