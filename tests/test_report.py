@@ -77,7 +77,10 @@ def test_the_report_of_a_model_says_what_is_open(tmp_path):
     table, labels = load_iris(return_X_y=True)
     sampler = SensitivitySampler(PublicDataOracle(table[::2], labels[::2]), gamma=0.2)
     model = PrivateEstimator(
-        LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=sampler, random_state=0
+        LogisticRegression(max_iter=1000),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=sampler,
+        random_state=0,
     ).fit(table[1::2], labels[1::2])
     model.save(tmp_path)
     text = str(model.report(audit="no violation found\nat all"))
