@@ -51,7 +51,7 @@ X_public, _ = customers(500, rng)
 X, y = customers(3000, rng)
 X_test, y_test = customers(2000, rng)
 boosting = HistGradientBoostingClassifier(
-    max_iter=20, categorical_features="from_dtype", random_state=0
+    max_iter=10, categorical_features="from_dtype", random_state=0
 )
 exact = clone(boosting).fit(X, y).score(X_test, y_test)
 

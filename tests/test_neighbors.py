@@ -226,7 +226,10 @@ PARTS = [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)
 
 @pytest.mark.parametrize(("promise", "part"), PARTS)
 def test_nothing_tells_of_one_record(promise, part, tmp_path):
-    seen = {name: common_outcome(promise, name, part, tmp_path) for name in TABLES}
+    names = list(TABLES)
+    if (promise, part) not in QUICK:  # a third of the containers, of each promise others
+        names = names[SLOW.index((promise, part)) % 3 :: 3]
+    seen = {name: common_outcome(promise, name, part, tmp_path) for name in names}
     refused = {name for name, facts in seen.items() if isinstance(facts[0], type)}
     expected = {"csr", "dok"} if part == "X" else set()  # some estimators take none
     if promise == "mean in ranges":  # which looks at no entry to learn a type
