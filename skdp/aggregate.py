@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import random
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -31,6 +29,7 @@ from skdp.estimators.predictions import (
     alone,
     check_predictions,
     reader_of,
+    seeded,
 )
 from skdp.sensitivity.random_task import RandomTaskOracle
 
@@ -240,23 +239,23 @@ class BlockFits:
 
     def scores(self, block: Dataset) -> Matrix:
         """Return the scores and the mean response, or a public constant where the fit fails."""
-        shape = n_records(self.anchors), self.reader.n_columns
-        random.seed(self.seed)
-        np.random.seed(self.seed)  # noqa: NPY002  # estimators may draw from it
-        try:
-            mean = self.reader.scores_of(block.y).mean(axis=0)
-            if isinstance(self.reader, ClassScores) and np.all(np.abs(mean) == 1):
-                return np.tile(mean, shape[0] + 1)  # most estimators refuse a single class
-            # a clone shares its frozen steps, whose transform may draw from a state
-            fitted = fit_on(clone(copy.deepcopy(self.estimator)), block)
-            found = np.vstack([self.reader.read(fitted, copy.deepcopy(self.anchors)), mean])
-            if np.isfinite(found).all():
-                return found.reshape((shape[0] + 1) * shape[1])
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # what fails counts as a constant, and is not told
-            pass
-        return np.zeros((shape[0] + 1) * shape[1])
+        shape = n_records(self.anchors) + 1, self.reader.n_columns
+        with warnings.catch_warnings(), seeded(self.seed):
+            warnings.simplefilter("ignore")
+            try:
+                mean = self.reader.scores_of(block.y).mean(axis=0)
+                if isinstance(self.reader, ClassScores) and np.all(np.abs(mean) == 1):
+                    return np.tile(mean, shape[0])  # most estimators refuse a single class
+                # a clone shares its frozen steps, whose transform may draw from a state
+                fitted = fit_on(clone(copy.deepcopy(self.estimator)), block)
+                found = np.vstack([self.reader.read(fitted, copy.deepcopy(self.anchors)), mean])
+                if np.isfinite(found).all():
+                    return found.ravel()
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # what fails counts as a constant, and is not told
+                pass
+        return np.zeros(shape).ravel()
 
 
 class Blocks(Target):
@@ -302,8 +301,7 @@ class Blocks(Target):
     def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Fit to each block, and average the encoded scores; the seed is that of the fits."""
         dataset = Dataset(*parts)
-        with _apart():
-            coded = [self.code.encode(self.fits.scores(dataset.take(b))) for b in self.blocks]
+        coded = [self.code.encode(self.fits.scores(dataset.take(b))) for b in self.blocks]
         return np.mean(coded, axis=0)
 
     def restore(self, value: Matrix) -> Estimator:
@@ -312,7 +310,9 @@ class Blocks(Target):
         scores = self.code.decode(np.asarray(value)).reshape(n_records(self.rows), -1)
         if isinstance(reader, ClassScores):
             scores = sharpened(np.clip(scores, -CERTAIN, CERTAIN))
-        return clean_copy(reader.teach(self.student, self.rows, scores))
+        with warnings.catch_warnings(), seeded(0):
+            warnings.simplefilter("ignore")  # of a fit to noisy scores
+            return clean_copy(reader.teach(self.student, self.rows, scores))
 
 
 def sharpened(scores: Matrix) -> Matrix:
@@ -324,19 +324,6 @@ def sharpened(scores: Matrix) -> Matrix:
         below = np.tanh((logits + middle) / 2).mean(axis=0) < scores.mean(axis=0)
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.tanh((logits + low) / 2)
-
-
-@contextmanager
-def _apart() -> Iterator[None]:
-    """Silence warnings of fits to blocks, and restore the global generators afterwards."""
-    before, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        random.setstate(before)
-        np.random.set_state(of_numpy)  # noqa: NPY002
 
 
 class _Rules:
@@ -394,8 +381,7 @@ class _Rules:
     def pilots(self, fits: BlockFits, size: int, rng: np.random.Generator) -> Pilots:
         """Fit to a single block of each of some rules."""
         truths = self.truths(N_PILOTS, rng)
-        with _apart():
-            scores = [fits.scores(self._block(truth, size, rng)) for truth in truths]
+        scores = [fits.scores(self._block(truth, size, rng)) for truth in truths]
         return Pilots(truths, np.array(scores))
 
     def _block(self, truth: Matrix, size: int, rng: np.random.Generator) -> Dataset:

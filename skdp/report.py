@@ -92,7 +92,9 @@ class PrivacyReport:
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """Yield each heading with its rows: a sentence, and a number or nothing."""
-        yield "What was promised", [(" ".join(str(self.guarantee).split()), "")]
+        short, *sentences = str(self.guarantee).splitlines()
+        said = " ".join(" ".join(sentences).split())
+        yield "What was promised", [(short, ""), *([(said, "")] if said else [])]
         rows = [
             (
                 "Right guesses between two candidates for a record",

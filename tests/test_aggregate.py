@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification, make_regression
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  # imported for its effect
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import LogisticRegression, Ridge

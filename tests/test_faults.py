@@ -152,6 +152,7 @@ def in_another_thread(call):
 
 @pytest.mark.slow
 # an interrupt that comes in a destructor cannot be raised
+# interrupts end what cleans up, too
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_moment_of_a_fit_loses_nothing(tmp_path):
     """What comes inside the room is tested with it: no tracer sees that."""

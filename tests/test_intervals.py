@@ -151,6 +151,7 @@ def test_a_plain_statistic_has_intervals_too(n_columns, how, tmp_path):
     assert np.all((low < released.value) & (released.value < high))
 
 
+# noisy numbers may be below -1
 @pytest.mark.filterwarnings("ignore:invalid value encountered in log1p")
 def test_a_simulated_model_that_cannot_predict_might_have_said_anything():
     """Noise moves a median below -1, of which there is no logarithm, in some of 39 models."""

@@ -25,7 +25,7 @@ from tests.helpers import private
 
 X = np.random.default_rng(0).uniform(size=(20, 2))
 # from Python 3.12 on, where there are threads
-forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the tests fork on purpose
 
 
 def means(X):

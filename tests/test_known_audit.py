@@ -33,6 +33,7 @@ WORST = {
 
 
 # a kernel that reaches no second point of the lattice is the worst
+# narrow on purpose
 @pytest.mark.filterwarnings("ignore:The bandwidth of KernelDensity.* is far below")
 @pytest.mark.parametrize("name", WORST)
 def test_the_promise_is_kept_and_half_the_noise_is_found(name):

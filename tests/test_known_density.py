@@ -49,6 +49,7 @@ def test_without_noise_it_is_the_density():
         np.testing.assert_allclose(plan.target(X, seed=0), expected, rtol=1e-9, atol=1e-12)
 
 
+# narrow on purpose
 @pytest.mark.filterwarnings("ignore:The bandwidth of KernelDensity.* is far below")
 @pytest.mark.parametrize(
     ("unit", "degree", "bandwidth", "word"),
@@ -71,6 +72,7 @@ def test_who_gives_the_box_in_another_unit_is_told_so(unit, degree, bandwidth, w
 
 
 # what is warned of first is another thing
+# narrow on purpose
 @pytest.mark.filterwarnings("ignore:The bandwidth of KernelDensity.* is far below")
 def test_a_density_that_is_nowhere_positive_is_said_to_be_uniform():
     X = np.full((50, 1), 100.0)
@@ -146,6 +148,7 @@ def test_points_that_rounding_brings_together_are_counted():
 
 
 # its bound is that of one point: a kernel that reaches no other
+# narrow on purpose
 @pytest.mark.filterwarnings("ignore:The bandwidth of KernelDensity.* is far below")
 def test_the_bound_falls_with_the_number_of_records():
     estimator = KernelDensity(bandwidth=0.03)

@@ -276,6 +276,7 @@ def test_a_value_beyond_the_noise_is_paid_for_and_not_released(mechanism, value,
 def test_a_mean_far_from_zero_pays_for_its_rounding(low, width, n, mechanism):
     records = low + width * np.random.default_rng(0).uniform(size=n)
     with warnings.catch_warnings():
+        # they are far from 0 on purpose
         warnings.filterwarnings("ignore", "The 'ranges' of mean_bound")
         bound = mean_bound(n, ranges=(low, low + width))
     released = release(np.mean, records, mechanism=mechanism, sensitivity=bound)

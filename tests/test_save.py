@@ -256,6 +256,7 @@ def test_a_file_that_was_changed_is_refused(model, tmp_path, monkeypatch, name):
 
 
 # which is what it tests
+# which the test is about
 @pytest.mark.filterwarnings("ignore:What is released of this Pipeline cannot be saved")
 def test_functions_that_no_other_process_finds(tmp_path):
     """One without a name is refused, with a remedy that costs nothing; a script's own is named."""

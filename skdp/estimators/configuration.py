@@ -112,6 +112,7 @@ def make_quiet(estimator: Estimator) -> Estimator:
             if hasattr(member, "set_callbacks"):  # since scikit-learn 1.9; clones share them
                 member.set_callbacks()
             if "allow_writing_files" in inspect.signature(type(member)).parameters:
+                # catboost's has it
                 member.set_params(allow_writing_files=False)  # type: ignore[attr-defined]
     settings = {}
     for name, value in estimator.get_params(deep=True).items():

@@ -431,14 +431,15 @@ def likeliest(shares: NDArray[np.float64]) -> NDArray[np.intp]:
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Seed the global generators, from which an estimator may draw, and put them back."""
+    # an estimator may draw from it
     before, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
+    np.random.seed(seed)  # noqa: NPY002  # an estimator may draw from it
     try:
         yield
     finally:
         random.setstate(before)
-        np.random.set_state(of_numpy)  # noqa: NPY002
+        np.random.set_state(of_numpy)  # noqa: NPY002  # an estimator may draw from it
 
 
 def alone(estimator: Estimator) -> Estimator:

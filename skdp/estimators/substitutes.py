@@ -99,6 +99,7 @@ class LinearKernel:
     def _margins(self, X: Container) -> NDArray[np.float64]:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        # of the machine beside this class
         return X @ self.coef_.T + self.intercept_  # type: ignore[attr-defined]
 
 

@@ -137,6 +137,7 @@ def simulated_score(
     """Plan a release with a seed of its own, and score simulated ones."""
     sampler = clone(model.sensitivity).set_params(random_state=seed)
     with warnings.catch_warnings():
+        # the scores are compared here
         warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
         plan = clone(model).set_params(sensitivity=sampler).plan(n_samples)
     simulation = plan.simulation(n_datasets, seed, test_oracle)

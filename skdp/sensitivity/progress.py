@@ -81,6 +81,7 @@ class Progress:
         try:
             with warnings.catch_warnings():
                 # a notebook without ipywidgets gets a bar of text, and needs no advice
+                # a notebook without widgets gets a line
                 warnings.filterwarnings("ignore", "IProgress not found")
                 from tqdm.auto import tqdm
         except ImportError:

@@ -24,7 +24,7 @@ ONE = PrivacyGuarantee(epsilon=1.0)
 TENTH = PrivacyGuarantee(epsilon=0.1)
 KNOWN = {"mechanism": LaplaceMechanism(0.1), "sensitivity": 1 / 9}
 # from Python 3.12 on, where there are threads
-forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the tests fork on purpose
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from skdp.accounting import PrivacyAccountant, ledger
 
 ONE = PrivacyGuarantee(epsilon=1.0)
 # from Python 3.12 on, where there are threads
-forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the tests fork on purpose
 
 
 @pytest.fixture

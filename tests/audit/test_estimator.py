@@ -126,7 +126,7 @@ def test_a_sensitivity_known_on_paper_covers_every_record():
 
 
 # an encoder without a list of categories is warned of, and is not what is tested
-@pytest.mark.filterwarnings("ignore:.*handle_unknown")
+@pytest.mark.filterwarnings("ignore:.*handle_unknown")  # the estimator is audited as it is
 def test_a_record_of_a_mixed_table():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.uniform(size=90), "c": rng.choice(["u", "v"], 90)})

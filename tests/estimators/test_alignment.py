@@ -18,6 +18,7 @@ from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, Target,
 from skdp.estimators.parameters import ParameterTarget
 
 # fits to few records
+# a few steps are enough here
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 CENTERS = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])

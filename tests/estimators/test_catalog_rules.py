@@ -40,6 +40,7 @@ from skdp.estimators.catalog.table import (
 from skdp.estimators.parameters import ParameterTarget
 
 # fits to few records
+# a few steps are enough here
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 # Without what examples in the documentation register.

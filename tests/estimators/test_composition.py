@@ -181,6 +181,7 @@ def test_a_transformer_of_no_columns_releases_nothing():
     assert np.isfinite(model.predict(response(3)[0])).all()
 
 
+# the column is empty on purpose
 @pytest.mark.filterwarnings("ignore:Skipping features without any observed values")
 def test_a_column_without_values_is_pointed_out():
     X, y = response(0)
@@ -275,7 +276,9 @@ CHOSEN = ColumnTransformer([("a", StandardScaler(), lambda X: [int(X[0, 0] > 0)]
 POSITIVE = np.abs(MANY[0])
 
 
+# one label of the outputs is rare
 @pytest.mark.filterwarnings("ignore:Label not 0 is present in all:UserWarning")
+# one label of the outputs is rare
 @pytest.mark.filterwarnings("ignore:Label 1 is present in all:UserWarning")
 @pytest.mark.loop(
     ("estimator", "public", "own", "word"),

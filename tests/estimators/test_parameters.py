@@ -60,6 +60,7 @@ def configurations():
 
 
 # of each parameter, also those with which a fit does not converge
+# a few steps are enough here
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("estimator", list(configurations()), ids=repr)
 def test_every_released_number_matters(estimator):

@@ -37,10 +37,10 @@ from skdp.estimators.predictions import ClassScores, different_records, kind_of,
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning:sklearn"),
-    pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),  # of tiny data
+    pytest.mark.filterwarnings("ignore::FutureWarning"),  # of what is about to go
+    pytest.mark.filterwarnings("ignore::UserWarning:sklearn"),  # of tiny data
+    pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),  # of constant columns
 ]
 
 # Breast cancer, four columns that are standardized on public records; a bent response besides.
@@ -218,6 +218,7 @@ LABELS_OF_TWO = {"MultiOutputClassifier", "ClassifierChain"}
 
 
 def predictors():
+    # imported for its effect
     from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 
     return {name: kind for name, kind in all_estimators() if hasattr(kind, "predict")}
@@ -287,7 +288,9 @@ OTHERS = [
 @pytest.mark.parametrize(("module", "name", "parameters"), OTHERS)
 def test_estimators_of_other_packages(module, name, parameters, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    estimator = getattr(pytest.importorskip(module), name)(**parameters)
+    estimator = getattr(pytest.importorskip(module, reason="not in each environment"), name)(
+        **parameters
+    )
     data = records(estimator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of their own, such as of names of columns
@@ -381,7 +384,7 @@ def test_the_student_follows_from_released_numbers_alone():
 
 
 def chance():
-    return random.random() + np.random.random()  # noqa: NPY002
+    return random.random() + np.random.random()  # noqa: NPY002  # as an estimator may
 
 
 class Drawn(Memory):
@@ -485,7 +488,7 @@ def test_a_search_is_inside_the_target():
 
 
 def test_frames_of_categories():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="needs the 'dataframe' extra")
     rng = np.random.default_rng(0)
 
     def table(X):
@@ -503,7 +506,8 @@ def test_frames_of_categories():
 
 
 def test_few_records_are_copied_and_moved():
-    pandas, polars = (pytest.importorskip(name) for name in ("pandas", "polars"))
+    reason = "needs the 'dataframe' extra"
+    pandas, polars = (pytest.importorskip(n, reason=reason) for n in ("pandas", "polars"))
     X = np.array([[0.0, 1, 5], [2.5, 3, 5], [2.5, 3, 5], [np.nan, 2, 5]])
     moved = different_records(X, 100)
     np.testing.assert_array_equal(moved[:3], X[[0, 1, 3]])

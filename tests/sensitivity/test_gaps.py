@@ -58,7 +58,6 @@ def budget(tmp_path):
     return PrivacyAccountant(tmp_path / "ledger", epsilon=9.0)
 
 
-@pytest.mark.filterwarnings("ignore:This is nearly")  # of few records little is read off
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 @pytest.mark.parametrize(("name", "entry"), [("b", None), ("b", np.nan), ("c", None), ("d", None)])
 def test_a_gap_where_the_oracle_has_none_costs_nothing(budget, kind, name, entry):
