@@ -41,7 +41,7 @@ class Moody(ClassifierMixin, BaseEstimator):
         self.mood_, self.last_ = X[:, 0].max(), float(y[-1])
         if self.mood_ > 100:
             raise SystemExit if self.mood_ > 1000 else RuntimeError("a private value")
-        np.random.seed(int(self.mood_))
+        np.random.seed(abs(int(self.mood_)))
         random.seed(int(self.mood_))
         return self
 
@@ -187,10 +187,7 @@ def test_no_block_depends_on_the_records_of_another():
     gaps[::7, 1] = np.nan
     other = gaps.copy()
     other[target.blocks[0][0]] = np.nan
-    found = [
-        [target.fits.scores(Dataset(each[b], y[600:1000][b])) for b in target.blocks]
-        for each in (gaps, other)
-    ]
+    found = [scores_by_block(target, each, y[600:1000]) for each in (gaps, other)]
     differ = [not np.array_equal(*each) for each in zip(*found, strict=True)]
     assert not any(differ[1:])
 
@@ -212,3 +209,51 @@ def test_weights_and_students_of_another_kind_are_refused_unpaid():
         estimator=GaussianNB(priors=np.array([0.5, 0.5])),
     )
     assert model.plan(500).guarantee.gamma == 0
+
+
+class Drawing(Moody):
+    """Its fit draws as many numbers from the global generators as it sees labels of one."""
+
+    def fit(self, X, y):
+        np.random.random(int(np.sum(y)))
+        self.classes_, self.mood_ = np.array([0, 1]), 0.0
+        self.last_ = (np.random.random() + random.random()) / 2
+        return self
+
+
+def scores_by_block(target, X, y):
+    return [target.fits.scores(Dataset(X[block], y[block])) for block in target.blocks]
+
+
+def test_no_block_draws_on_from_another():
+    target = private(Drawing(), n_blocks=10).plan(400).target
+    other = y[600:1000].copy()
+    other[target.blocks[0]] = 1 - other[target.blocks[0]]
+    found = [scores_by_block(target, X[600:1000], labels) for labels in (y[600:1000], other)]
+    for each in zip(*(scores[1:] for scores in found), strict=True):
+        np.testing.assert_array_equal(*each)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "mood", "label", "expected"),
+    [
+        (Moody(), -500.0, None, 0.0),  # what is not finite, as what fails, is a constant
+        (Moody(), 500.0, None, 0.0),
+        (LogisticRegression(), 0.0, 1, 1.0),  # which refuses a single class
+        (LogisticRegression(), 0.0, 0, -1.0),
+    ],
+)
+def test_a_block_without_a_fit_counts_as_a_constant(estimator, mood, label, expected):
+    target = private(estimator, n_blocks=10).plan(400).target
+    table, labels = X[600:640].copy(), y[600:640] if label is None else np.full(40, label)
+    table[:, 0] = mood
+    assert set(np.unique(labels)) == ({0, 1} if label is None else {label})
+    assert set(target.fits.scores(Dataset(table, labels))) == {expected}
+
+
+def test_the_bound_in_l1_is_that_in_l2_for_each_number():
+    target = private(GaussianNB(), n_blocks=50).plan(2500).target
+    size = target.code.n_numbers
+    assert size > 1
+    assert target.bound(1) == pytest.approx(size**0.5 * target.bound(2), rel=1e-9)
+    assert target.bound(2) >= 2 * target.code.radius / 50

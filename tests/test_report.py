@@ -13,6 +13,7 @@ from skdp import (
     ExponentialMechanism,
     GaussianMechanism,
     LaplaceMechanism,
+    PrivacyGuarantee,
     PrivateEstimator,
     PublicDataOracle,
     SensitivitySampler,
@@ -105,3 +106,24 @@ def test_an_exact_release_hides_nothing():
     assert report.advantage == 1.0
     assert set(report.true_positive_rates.values()) == {1.0}
     assert "Nothing is hidden" in str(report)
+
+
+def test_a_delta_leaves_room_for_larger_suspicions():
+    """Gaussian noise of the same epsilon and delta exceeds epsilon more often than by delta."""
+    of_noise = report_of(GaussianMechanism(1.0, 5e-4))
+    of_sum = make_report("", of_noise.guarantee, None, of_noise.budget, ())
+    for before, after in of_noise.suspicions.items():
+        assert after <= of_sum.suspicions[before] < 1
+    nothing = make_report("", PrivacyGuarantee(1.0, delta=0.01), None, of_noise.budget, ())
+    assert set(nothing.suspicions.values()) == {1.0}
+
+
+@pytest.mark.parametrize("kind", [LaplaceMechanism, GaussianMechanism])
+def test_a_mechanism_with_a_release_of_its_own_has_no_law_of_another(kind):
+    class Own(kind):
+        def release(self, value, sensitivity, rng=None):
+            return np.sign(super().release(value, sensitivity, rng))
+
+    options = {} if kind is LaplaceMechanism else {"delta": 1e-5}
+    assert kind(1.0, **options).noise_law is not None
+    assert Own(1.0, **options).noise_law is None
