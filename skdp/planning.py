@@ -18,7 +18,6 @@ from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import without_rounding
 from skdp.core.checks import is_real, shown, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
-from skdp.core.geometry import Geometry
 from skdp.core.guarantee import weaknesses
 from skdp.core.identity import content_of, key_of
 from skdp.core.metric import OutputMetric
@@ -60,21 +59,12 @@ def check_mechanism(mechanism: object, owner: str) -> None:
         )
 
 
-def without_code(mechanism: Mechanism) -> Mechanism:
-    """Return a mechanism that learns no code, and takes the better one of its norms."""
-    own = mechanism.get_params(deep=False)
-    settings = {"code": None, "norm": "auto"}
-    return clone(mechanism).set_params(**{name: settings[name] for name in settings if name in own})
-
-
-def least_deviation(mechanism: Mechanism, n_values: int, sensitivity: float) -> float:
-    """Return the least standard deviation of n numbers, given their sensitivity in L2."""
-    found = [math.inf]
-    for each in mechanism.alternatives:
-        if each.most_values is None or n_values <= each.most_values:
-            norm = math.sqrt(n_values) ** (each.geometry.order == 1)
-            found.append(each.unit_deviation(n_values) * norm * sensitivity)
-    return min(found)
+def deviation_of(mechanism: Any, n_values: int, sensitivity: float) -> float:
+    """Return the standard deviation of n numbers, given their sensitivity in L2."""
+    if mechanism.most_values is not None and n_values > mechanism.most_values:
+        return math.inf
+    norm = math.sqrt(n_values) ** (mechanism.geometry.order == 1)
+    return mechanism.unit_deviation(n_values) * norm * sensitivity
 
 
 def example_dataset(
@@ -165,19 +155,18 @@ def make_plan(
         warn(f"The promise is weak: {weakness}.")
     if sampled and mechanism.learns_code:
         mechanism = _learn_code(mechanism, sensitivity, target, n_samples, schema)
-    options = sensitivity.options(mechanism)
+    known = sensitivity.in_norm(mechanism.geometry.order)
     if is_known and oracle is not None and mechanism.learns_code:
-        options = _learn_within(options, target, n_samples, schema)
-    options = [known.settle(target, n_samples, schema, each) for known, each in options]
-    shape, within = options[0][0].shape, None
+        known, mechanism = _learn_within(known, mechanism, target, n_samples, schema)
+    known, mechanism = known.settle(target, n_samples, schema, mechanism)
+    shape, within = known.shape, None
     if is_known and not target.fits_estimator:  # what fits may fail on made-up records
         tried, within = try_on_made_up(target, schema, sensitivity)
         shape = tried if shape is None else shape
-    limited = any(each.geometry.code or each.most_values for _, each in options)
-    if shape is None and limited:  # too many numbers may be refused
+    if shape is None and (mechanism.geometry.code or mechanism.most_values):
+        # too many numbers may be refused
         shape = _shape_on_synthetic(target, example, others.get("classes"))
     _check_names(others.get("names"), shape)
-    known, mechanism = _best(options, shape)
     if derived:
         known = replace(known, key=key_of(target))
     if within is None:
@@ -304,56 +293,27 @@ def _learn_code(
 
 
 def _learn_within(
-    options: list[tuple[KnownSensitivity, Mechanism]],
-    target: Target,
-    n_samples: int,
-    schema: Schema,
-) -> list[tuple[KnownSensitivity, Mechanism]]:
+    known: KnownSensitivity, mechanism: Mechanism, target: Target, n_samples: int, schema: Schema
+) -> tuple[KnownSensitivity, Mechanism]:
     """Learn a code from the prior of a bound, and bound the change of the encoded numbers."""
-    known, _ = options[0]
     if known.geometry.code is not None:  # learned for an earlier release
-        return options
-    for each, noise in options:
-        refuse_zero(each.for_geometry(Geometry(noise.order), n_samples))
+        return known, mechanism
+    refuse_zero(known.for_geometry(mechanism.geometry, n_samples))
     values, differences = known.prior.pilots(known.bounded(target), n_samples, schema)
     metric = _output_metric(target, known, schema)
-    learned = []
-    for each, noise in options:
-        check_pilots_within(each, values, differences)
-        code = with_bounded_code(
-            noise, each.value, values, differences, metric, n_samples=n_samples
-        )
-        learned.append((each, code))
+    check_pilots_within(known, values, differences)
+    mechanism = with_bounded_code(
+        mechanism, known.value, values, differences, metric, n_samples=n_samples
+    )
+    if mechanism.geometry.code is None:
+        return known, mechanism
     shape: Any = known.shape
-    coded = any(each.geometry.code for _, each in learned)
-    if shape is None and coded:
+    if shape is None:
         public = known.public_dataset(n_samples, schema, attempt=OUTPUT_DATASET)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # only the shape of the value is used
             shape = np.shape(known.bounded(target)(*public.parts, seed=0))
-    return [
-        (encoded(known, each.geometry, shape) if each.geometry.code else known, each)
-        for known, each in learned
-    ]
-
-
-def _best(options: list[Any], shape: tuple[int, ...] | None) -> Any:
-    """Return the sensitivity and mechanism with the least expected error of a number."""
-    size = None if shape is None else math.prod(shape)
-
-    def is_possible(mechanism: Mechanism) -> bool:
-        code = mechanism.geometry.code
-        n_released = size if code is None else code.n_released
-        most = mechanism.most_values
-        return most is None or (n_released is not None and n_released <= most)
-
-    def rank(option: Any) -> tuple[float, float]:
-        known, mechanism = option
-        deviation = mechanism.unit_deviation(size or 1)
-        return -mechanism.share_learned(known.value), deviation * known.value
-
-    possible = [each for each in options if is_possible(each[1])] or options[:1]
-    return possible[0] if len(possible) == 1 else min(possible, key=rank)
+    return encoded(known, mechanism.geometry, shape), mechanism
 
 
 def _output_metric(
