@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdp import (
     GaussianMechanism,
-    LaplaceMechanism,
+    L2LaplaceMechanism,
     PrivateEstimator,
     RandomTaskOracle,
     SampleAndAggregate,
@@ -57,7 +57,7 @@ class Moody(ClassifierMixin, BaseEstimator):
 def private(estimator, epsilon=1.0, n_blocks=50, oracle=TASKS, **parameters):
     return PrivateEstimator(
         estimator,
-        mechanism=parameters.pop("mechanism", LaplaceMechanism(epsilon)),
+        mechanism=parameters.pop("mechanism", L2LaplaceMechanism(epsilon)),
         sensitivity=SampleAndAggregate(n_blocks, random_state=0),
         prior=oracle,
         **parameters,

@@ -109,7 +109,11 @@ def learn_block_code(
                     center,
                     error,
                 )
-    assert best is not None
+    if best is None:
+        raise ValueError(
+            f"sensitivity='aggregate' releases at least {n_outputs} numbers, and the mechanism "
+            "adds noise to fewer. Use GaussianMechanism or LaplaceMechanism."
+        )
     return best
 
 
@@ -141,13 +145,14 @@ def _codes(
             scale, prior = scales[:size], variances[:size]
             numbers = scale * seen[:, :size]
             radius = float(np.median(np.linalg.norm(numbers, axis=1)))
-            if not 0 < radius < np.inf:
+            sigma = deviation(size, 2 * radius / n_blocks)
+            if not 0 < radius < np.inf or not np.isfinite(sigma):
                 continue
             numbers = clip(numbers, radius)
             mean = numbers.mean(axis=0)
             spread = scale**2 * prior  # of the truth, in the units of the numbers
             gain, residual = _gains(scale * exact[:, :size], numbers - mean, n_constant)
-            noise = residual / n_blocks + deviation(size, 2 * radius / n_blocks) ** 2
+            noise = residual / n_blocks + sigma**2
             shrunk = gain**2 * spread / (gain**2 * spread + noise)
             common = (shrunk * gain * prior).sum() / max((shrunk * gain**2 * prior).sum(), 1e-300)
             weights = common * shrunk  # one factor for all axes, but for the constant ones

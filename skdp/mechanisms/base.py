@@ -144,11 +144,6 @@ class Mechanism(BaseEstimator, ABC):
         return None
 
     @property
-    def alternatives(self) -> tuple[Mechanism, ...]:
-        """Mechanisms of the same promise, of which a plan takes the best for a known bound."""
-        return (self,)
-
-    @property
     def learns_code(self) -> bool:
         """Whether a public code is to be learned for it from public fits."""
         return False

@@ -8,12 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.checks import check_rules
 from skdp.core.guarantee import NoiseLaw
 from skdp.mechanisms.additive import AdditiveMechanism
-from skdp.mechanisms.base import ByteSource, CodeParameter, Mechanism
+from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import discrete_laplace
-from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.noise import Lattice, lattice_scale
 
 
@@ -49,11 +47,6 @@ class LaplaceMechanism(AdditiveMechanism):
     shift : float in [0, 1], default=0.2
         Which share of the private records may be unlike the oracle's, for a code that is learned.
         The decoder trusts public fits the less, the larger it is. It does not affect the guarantee.
-    norm : {"l1", "auto"}, default="l1"
-        "auto" lets a plan with a sensitivity known on paper take L2LaplaceMechanism instead, which
-        has the same promise, where its expected error is smaller: it needs a bound on the L2 norm,
-        and adds noise to at most 16 numbers. `plan_.mechanism` is the one that was taken. With a
-        sampled sensitivity it is "l1".
 
     See Also
     --------
@@ -84,30 +77,6 @@ class LaplaceMechanism(AdditiveMechanism):
     """
 
     order: ClassVar[int] = 1
-
-    def __init__(
-        self,
-        epsilon: float,
-        code: CodeParameter = "auto",
-        shift: float = 0.2,
-        norm: str = "l1",
-    ):
-        super().__init__(epsilon, code, shift)
-        self.norm = norm
-
-    @property
-    def alternatives(self) -> tuple[Mechanism, ...]:
-        """This one, and with ``norm="auto"`` L2LaplaceMechanism."""
-        if self.norm != "auto":
-            return (self,)
-        params = self.get_params(deep=False)
-        del params["norm"]
-        return type(self)(**params), L2LaplaceMechanism(**params)
-
-    def _check(self) -> None:
-        super()._check()
-        fits = self.norm in ("l1", "auto")
-        check_rules(type(self).__name__, norm=(self.norm, fits, "be 'l1' or 'auto'"))
 
     @property
     def noise_law(self) -> NoiseLaw | None:

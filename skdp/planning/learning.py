@@ -11,13 +11,12 @@ import numpy as np
 from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.learning import without_rounding
-from skdp.core.geometry import Geometry
 from skdp.core.metric import OutputMetric
 from skdp.core.schema import Schema
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import Target, replaces
 from skdp.mechanisms.base import Mechanism
-from skdp.sensitivity.base import refuse_zero
+from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.encoded import check_pilots_within, encoded
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -27,6 +26,17 @@ N_METRIC_RECORDS = 500
 
 
 def learn_code(
+    mechanism: Mechanism, source: Sensitivity, target: Target, n_samples: int, schema: Schema
+) -> tuple[Sensitivity, Mechanism]:
+    """Learn a code from pilot pairs, and bound the change of encoded numbers where one is known."""
+    if isinstance(source, SensitivitySampler):
+        return source, _learn_sampled(mechanism, source, target, n_samples, schema)
+    if isinstance(source, KnownSensitivity) and source.prior is not None:
+        return _learn_within(mechanism, source, target, n_samples, schema)
+    return source, mechanism
+
+
+def _learn_sampled(
     mechanism: Mechanism,
     sampler: SensitivitySampler,
     target: Target,
@@ -45,38 +55,28 @@ def learn_code(
     )
 
 
-def learn_within(
-    options: list[tuple[KnownSensitivity, Mechanism]],
-    target: Target,
-    n_samples: int,
-    schema: Schema,
-) -> list[tuple[KnownSensitivity, Mechanism]]:
+def _learn_within(
+    mechanism: Mechanism, known: KnownSensitivity, target: Target, n_samples: int, schema: Schema
+) -> tuple[KnownSensitivity, Mechanism]:
     """Learn a code from the prior of a bound, and bound the change of the encoded numbers."""
-    known, _ = options[0]
     if known.geometry.code is not None:  # learned for an earlier release
-        return options
-    for each, noise in options:
-        refuse_zero(each.for_geometry(Geometry(noise.order), n_samples))
+        return known, mechanism
+    refuse_zero(known.for_geometry(mechanism.geometry, n_samples))
     values, differences = known.prior.pilots(known.bounded(target), n_samples, schema)
     metric = _output_metric(target, known, schema)
-    learned = []
-    for each, noise in options:
-        check_pilots_within(each, values, differences)
-        code = with_bounded_code(
-            noise, each.value, values, differences, metric, n_samples=n_samples
-        )
-        learned.append((each, code))
+    check_pilots_within(known, values, differences)
+    mechanism = with_bounded_code(
+        mechanism, known.value, values, differences, metric, n_samples=n_samples
+    )
+    if mechanism.geometry.code is None:
+        return known, mechanism
     shape: Any = known.shape
-    coded = any(each.geometry.code for _, each in learned)
-    if shape is None and coded:
+    if shape is None:
         public = known.public_dataset(n_samples, schema, attempt=OUTPUT_DATASET)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # only the shape of the value is used
             shape = np.shape(known.bounded(target)(*public.parts, seed=0))
-    return [
-        (encoded(known, each.geometry, shape) if each.geometry.code else known, each)
-        for known, each in learned
-    ]
+    return encoded(known, mechanism.geometry, shape), mechanism
 
 
 def _output_metric(

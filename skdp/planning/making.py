@@ -22,11 +22,11 @@ from skdp.core.target import Target
 from skdp.estimators.public_fit import synthetic_dataset
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan, check_chooses, of_all
-from skdp.planning.learning import learn_code, learn_within
+from skdp.planning.learning import learn_code
 from skdp.planning.worth import warn_of_worth
 from skdp.results.names import check_names
+from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.sensitivity.calibration import OrderStatistic
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.made_up import try_on_made_up
@@ -42,37 +42,31 @@ def check_mechanism(mechanism: object, owner: str) -> None:
         )
 
 
-def without_code(mechanism: Mechanism) -> Mechanism:
-    """Return a mechanism that learns no code, and takes the better one of its norms."""
-    own = mechanism.get_params(deep=False)
-    settings = {"code": None, "norm": "auto"}
-    return clone(mechanism).set_params(**{name: settings[name] for name in settings if name in own})
-
-
-def least_deviation(mechanism: Mechanism, n_values: int, sensitivity: float) -> float:
-    """Return the least standard deviation of n numbers, given their sensitivity in L2."""
-    found = [math.inf]
-    for each in mechanism.alternatives:
-        if each.most_values is None or n_values <= each.most_values:
-            norm = math.sqrt(n_values) ** (each.geometry.order == 1)
-            found.append(each.unit_deviation(n_values) * norm * sensitivity)
-    return min(found)
+def deviation_of(mechanism: Any, n_values: int, sensitivity: float) -> float:
+    """Return the standard deviation of n numbers, given their sensitivity in L2."""
+    if mechanism.most_values is not None and n_values > mechanism.most_values:
+        return math.inf
+    norm = math.sqrt(n_values) ** (mechanism.geometry.order == 1)
+    return mechanism.unit_deviation(n_values) * norm * sensitivity
 
 
 def least_spend(
-    mechanism: Mechanism,
-    sensitivity: object,
-    n_samples: int,
-    n_alternatives: int = 1,
+    mechanism: Mechanism, sensitivity: object, n_samples: int, n_alternatives: int = 1
 ) -> dict[str, Any]:
     """Return what a release spends at least, whatever its sensitivity will be."""
-    promise, level = mechanism.guarantee(), sensitivity
-    if isinstance(level, SensitivitySampler):
-        level = level.plan(n_samples).order_statistic
-    if isinstance(level, OrderStatistic | SensitivityEstimate | KnownSensitivity):
+    promise = mechanism.guarantee()
+    if isinstance(sensitivity, Sensitivity):
+        level = _level_of(sensitivity, n_samples)
         gamma, confidence = of_all(level.gamma, level.confidence, n_alternatives)
         promise = replace(mechanism.guarantee(gamma), confidence=confidence)
     return {"guarantee": promise, "law": mechanism.noise_law}
+
+
+def _level_of(sensitivity: Sensitivity, n_samples: int) -> Any:
+    """Return what has the gamma and the confidence: an order statistic, or what is settled."""
+    if isinstance(sensitivity, SensitivitySampler):
+        return sensitivity.plan(n_samples).order_statistic
+    return sensitivity
 
 
 def make_plan(
@@ -89,13 +83,12 @@ def make_plan(
 
     A `derived` sensitivity bounds this target alone. `others` are fields of the plan.
     """
-    start, n_samples = perf_counter(), example.n_records
+    start, n_samples, given = perf_counter(), example.n_records, sensitivity
     mechanism = clone(mechanism)
     check_chooses(mechanism, target)
-    oracle, sampled = sensitivity.draws_from, isinstance(sensitivity, SensitivitySampler)
-    is_known = isinstance(sensitivity, KnownSensitivity)
-    has_records = sampled or (is_known and oracle is not None) or sensitivity.geometry.code
-    if getattr(mechanism, "code", None) == "learned" and not has_records:
+    oracle, is_known = given.draws_from, isinstance(given, KnownSensitivity)
+    has_records = oracle is not None and not isinstance(given, SensitivityEstimate)
+    if getattr(mechanism, "code", None) == "learned" and not (has_records or given.geometry.code):
         raise ValueError(
             f"The 'code' parameter of {type(mechanism).__name__} must not be 'learned' where there "
             "are no public records to learn it from. Pass a SensitivitySampler, or a bound with a "
@@ -103,31 +96,26 @@ def make_plan(
         )
     gaps = None
     if oracle is not None and not is_known:
-        gaps = frozenset(gaps_in(sensitivity.public_dataset(n_samples, schema).X))
+        gaps = frozenset(gaps_in(given.public_dataset(n_samples, schema).X))
         check_gaps(example.X, gaps)
-    level = sensitivity.plan(n_samples).order_statistic if sampled else sensitivity
+    level = _level_of(given, n_samples)
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
         warn(f"The promise is weak: {weakness}.")
-    if sampled and mechanism.learns_code:
-        mechanism = learn_code(mechanism, sensitivity, target, n_samples, schema)
-    options = sensitivity.options(mechanism)
-    if is_known and oracle is not None and mechanism.learns_code:
-        options = learn_within(options, target, n_samples, schema)
-    options = [known.settle(target, n_samples, schema, each) for known, each in options]
-    shape, within = options[0][0].shape, None
+    source = given.in_norm(mechanism.geometry.order)
+    if mechanism.learns_code:
+        source, mechanism = learn_code(mechanism, source, target, n_samples, schema)
+    known, mechanism = source.settle(target, n_samples, schema, mechanism)
+    shape, within, code = known.shape, None, mechanism.geometry.code
     if is_known and not target.fits_estimator:  # what fits may fail on made-up records
-        tried, within = try_on_made_up(target, schema, sensitivity)
+        tried, within = try_on_made_up(target, schema, given)
         shape = tried if shape is None else shape
-    limited = any(each.geometry.code or each.most_values for _, each in options)
-    if shape is None and limited:  # too many numbers may be refused
+    if shape is None and (code or mechanism.most_values):  # too many numbers may be refused
         shape = _shape_on_synthetic(target, example, others.get("classes"))
     check_names(others.get("names"), shape)
-    known, mechanism = _best(options, shape)
     if derived:
         known = replace(known, key=key_of(target))
     if within is None:
-        code = mechanism.geometry.code
         within = np.zeros((1 if code is None else code.size,) if shape is None else shape)
     rehearse(mechanism, within, known.value)
     plan = ReleasePlan(
@@ -172,22 +160,3 @@ def _shape_on_synthetic(
         return np.shape(spare(target)(*synthetic_dataset(example, classes).parts, seed=0))
     except Exception:  # the private records may suit the target better
         return None
-
-
-def _best(options: list[Any], shape: tuple[int, ...] | None) -> Any:
-    """Return the sensitivity and mechanism with the least expected error of a number."""
-    size = None if shape is None else math.prod(shape)
-
-    def is_possible(mechanism: Mechanism) -> bool:
-        code = mechanism.geometry.code
-        n_released = size if code is None else code.n_released
-        most = mechanism.most_values
-        return most is None or (n_released is not None and n_released <= most)
-
-    def rank(option: Any) -> tuple[float, float]:
-        known, mechanism = option
-        deviation = mechanism.unit_deviation(size or 1)
-        return -mechanism.share_learned(known.value), deviation * known.value
-
-    possible = [each for each in options if is_possible(each[1])] or options[:1]
-    return possible[0] if len(possible) == 1 else min(possible, key=rank)

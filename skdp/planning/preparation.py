@@ -58,7 +58,7 @@ from skdp.planning.labels import (
     labels_in,
     public_classes,
 )
-from skdp.planning.making import least_deviation, make_plan, without_code
+from skdp.planning.making import deviation_of, make_plan
 from skdp.planning.parameters import (
     Parameters,
     aggregate_of,
@@ -118,8 +118,8 @@ def prepare(
         target, known = _derive(given, public_fit, n_samples, public.X)
         sensitivity = _with_prior(given, known)
     elif aggregate is not None:
-        mechanism = without_code(mechanism)
-        deviation = partial(least_deviation, mechanism)
+        mechanism = mechanism.with_code(None)
+        deviation = partial(deviation_of, mechanism)
         target = aggregate.bind(
             given.estimator, public_fit, sensitivity, schema, n_samples, deviation
         )
@@ -234,14 +234,12 @@ def _derive(
 def known_sensitivity(
     target: KnownTarget | KnownDensityTarget | Blocks, mechanism: Mechanism
 ) -> KnownSensitivity:
-    """Return the bound of a target in the norm of a mechanism, and for a choice in both."""
-    l1, l2 = map(target.bound, (1, 2))
-    in_l1 = mechanism.geometry.order == 1
+    """Return the bound of a target in the norm of a mechanism."""
+    order = 1 if mechanism.geometry.order == 1 else 2
     return KnownSensitivity(
-        l1 if in_l1 else l2,
-        "l1" if in_l1 else "l2",
+        target.bound(order),
+        f"l{order}",
         target.n_samples,
-        l2_value=min(l1, l2) if len(mechanism.alternatives) > 1 else None,
         preconditions=target.preconditions,
         missing=target.missing,
         source="user guide, 'Sensitivities on paper'",

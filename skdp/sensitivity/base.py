@@ -35,9 +35,9 @@ class Sensitivity(ABC):
     def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
         """Settle one form for the data and for all draws, or raise ValueError."""
 
-    def options(self, mechanism: Any) -> list[tuple[Self, Any]]:
-        """Pair the alternatives of a mechanism with the bounds for them, at least one."""
-        return [(self, mechanism)]
+    def in_norm(self, order: float) -> Self:
+        """Return the sensitivity for the norm of a mechanism."""
+        return self
 
     @abstractmethod
     def settle(

@@ -192,15 +192,6 @@ class KnownSensitivity(Settled):
         geometry = Geometry(2, self.geometry.code)
         return replace(self, value=self.l2_value, geometry=geometry, l2_value=None)
 
-    def options(self, mechanism: Any) -> list[tuple[KnownSensitivity, Any]]:
-        pairs = [(self.in_norm(each.geometry.order), each) for each in mechanism.alternatives]
-        fitting = [
-            (known, each)
-            for known, each in pairs
-            if known.geometry.bounds(in_code_of(known.geometry, each).geometry)
-        ]
-        return fitting or pairs[:1]  # which is then refused
-
     def for_geometry(self, geometry: Geometry | str, n_samples: int) -> float:
         """Return the value of the bound for a geometry and a number of records.
 

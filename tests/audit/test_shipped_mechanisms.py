@@ -44,13 +44,7 @@ def vectors(order):
         pytest.param(
             *(GaussianMechanism(1.0, 1e-3), vectors(2), 0.0, STACKED), marks=pytest.mark.slow
         ),
-        *(
-            pytest.param(
-                *(ExponentialMechanism(2.0, method=method), SCORES, 0.0, FEW),
-                marks=pytest.mark.slow,
-            )
-            for method in ("exponential", "permute-and-flip")
-        ),
+        pytest.param(*(ExponentialMechanism(2.0), SCORES, 0.0, FEW), marks=pytest.mark.slow),
         pytest.param(
             *(L2LaplaceMechanism(2.0), (np.zeros(2), np.array([0.6, 0.8])), 0.0, FEW),
             marks=pytest.mark.slow,

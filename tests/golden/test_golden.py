@@ -303,9 +303,6 @@ CASES = {
     "known with a prior": lambda: known(
         clipped(MomentClassifier()), X, TWO, classes=[0, 1], prior=PublicDataOracle(X[:N], TWO[:N])
     ),
-    "known either norm": lambda: known(
-        clipped(StandardScaler()), X, mechanism=LaplaceMechanism(1.0, norm="auto")
-    ),
     "known SVM": lambda: known(
         clipped(LinearSVC(loss="hinge", C=0.1, fit_intercept=False)), X, TWO, classes=[0, 1]
     ),
@@ -360,12 +357,6 @@ CASES = {
         mechanism=ExponentialMechanism(1.0),
         sensitivity=1.0,
         responses=[10, 20, 30, 40],
-    ),
-    "permute and flip": lambda: released(
-        occupied,
-        X[N:],
-        mechanism=ExponentialMechanism(1.0, method="permute-and-flip"),
-        sensitivity=sampler(X[:N]),
     ),
 }
 

@@ -214,3 +214,9 @@ def test_norms_and_number_of_records():
 def test_refusals(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+@pytest.mark.loop(("norm", "l2_value"), [("l2", 0.01), ("l1", 0.2)])
+def test_a_bound_in_l2_beside_a_larger_one_in_l1(norm, l2_value):
+    with pytest.raises(ValueError, match="'l2_value' parameter"):
+        KnownSensitivity(0.1, norm, 100, l2_value=l2_value)
