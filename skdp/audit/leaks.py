@@ -111,7 +111,7 @@ class _Search:
     def __call__(self, part: Any) -> Iterator[tuple[str, int]]:
         """Search one array, number, text or bytes, and count the entries of a container."""
         data = part.encode(errors="replace") if isinstance(part, str) else part
-        numbers = _numbers_in(data)
+        numbers = _numbers_in(part)
         for kind, private in self.numbers.items():
             n_found = _count(private, numbers) if len(numbers) else 0
             if isinstance(data, bytes | bytearray):

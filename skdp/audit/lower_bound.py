@@ -171,8 +171,8 @@ def audit_epsilon(
     test = METHODS[method](mechanism, n_search, n_final, alpha, delta)
     *children, last = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(len(pairs) + 1))
     found = [test.search(*each) for each in zip(pairs, children, strict=True)]
-    best = int(np.argmax([each.value for each in found]))
-    outcome = found[best].certify(pairs[best], last)._asdict()
+    best = int(np.argmax([value for value, _ in found]))
+    outcome = found[best][1](pairs[best], last)
     outcome["sizes"] = {"n_search": n_search, "n_pairs": len(pairs)} | outcome["sizes"]
     return AuditResult(
         **outcome,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,8 @@ from skdp.audit.rules import Rule, candidate_scores, choose_rule
 Rng = np.random.Generator
 Runs = Callable[..., ArrayLike | Outputs]  # runs(dataset, n, rng) returns n outputs
 Pair = tuple[object, object]
+Outcome = dict[str, Any]  # of final runs, as fields of the result
+Found = tuple[float, Callable[[Pair, Rng], Outcome]]  # the bound to expect, and what certifies it
 BLOCK = 2**19
 """Final runs at a time: millions of rows need not be in memory together."""
 
@@ -28,24 +30,6 @@ POINT_ALPHA = 1e-4
 
 FRESH_EXPONENT = 1.15
 """Final densities have ``h ~ n**(-1.15/5)``: less bias than the usual 1, a little noisier."""
-
-
-class Outcome(NamedTuple):
-    """Certificate of the final runs, as fields of the result."""
-
-    lower_bound: float
-    estimate: float
-    event: str
-    sizes: dict[str, int]
-    candidates: tuple[str, ...]
-    resolution: float
-
-
-class Found(NamedTuple):
-    """The bound that is expected of a rule, and the certificate on fresh runs of a pair."""
-
-    value: float
-    certify: Callable[[Pair, Rng], Outcome]
 
 
 @dataclass(frozen=True)
@@ -98,7 +82,7 @@ class LabelTest(Method):
         candidates = candidate_scores(x, y, seed=int(rng.integers(2**31)))
         rules = [choose_rule(c, self.bound, self.n_final, self.both_sides) for c in candidates]
         best, names = max(rules, key=lambda rule: rule.value), tuple(c.name for c in candidates)
-        return Found(best.value, partial(self.certify, best, names, x.n_columns))
+        return best.value, partial(self.certify, best, names, x.n_columns)
 
     def certify(
         self, rule: Rule, names: tuple[str, ...], n_columns: int, pair: Pair, rng: Rng
@@ -111,14 +95,14 @@ class LabelTest(Method):
         right, wrong = int(counts.trace()), int(counts.sum() - counts.trace())
         more = right - self.delta * n
         estimate = math.log(more / wrong) if wrong and more > wrong else 0.0
-        return Outcome(
-            lower_bound=float(self.bound(right, wrong)),
-            estimate=estimate if wrong or more <= 0 else math.inf,
-            event=f"guess {rule}",
-            sizes={"n_final": 2 * n, "n_guesses": right + wrong, "n_right": right},
-            candidates=names,
-            resolution=float(self.bound(2 * n if self.both_sides else n, 0)),
-        )
+        return {
+            "lower_bound": float(self.bound(right, wrong)),
+            "estimate": estimate if wrong or more <= 0 else math.inf,
+            "event": f"guess {rule}",
+            "sizes": {"n_final": 2 * n, "n_guesses": right + wrong, "n_right": right},
+            "candidates": names,
+            "resolution": float(self.bound(2 * n if self.both_sides else n, 0)),
+        }
 
 
 class PairTest(LabelTest):
@@ -145,7 +129,7 @@ class LocalTest(Method):
         k = int(np.argmax(np.where(loss.visible, lower, -np.inf)))
         sign = 1 if loss.log_ratio[k] >= 0 else -1
         where = loss.points[k], bool(loss.is_atom[k]), sign, x.n_columns
-        return Found(max(float(lower[k]), 0.0), partial(self.certify, *where))
+        return max(float(lower[k]), 0.0), partial(self.certify, *where)
 
     def certify(
         self, output: object, is_atom: bool, sign: int, n_columns: int, pair: Pair, rng: Rng
@@ -160,14 +144,14 @@ class LocalTest(Method):
         f_x, f_y, floor = (float(f[0]) for f in (fresh.density_x, fresh.density_y, fresh.floor))
         loss, shown = sign * math.log(f_x / f_y), np.array2string(np.asarray(output), precision=4)
         lower = loss - float(stats.norm.isf(self.alpha) * fresh.standard_error[0])
-        return Outcome(
-            lower_bound=max(lower, 0.0),
-            estimate=max(loss, 0.0),
-            event=f"loss at output {shown}, blind below {kind} {floor:.3g}",
-            sizes={"n_final": 2 * self.n_final},
-            candidates=("atoms", "densities"),
-            resolution=math.log(max(f_x, f_y) / floor),
-        )
+        return {
+            "lower_bound": max(lower, 0.0),
+            "estimate": max(loss, 0.0),
+            "event": f"loss at output {shown}, blind below {kind} {floor:.3g}",
+            "sizes": {"n_final": 2 * self.n_final},
+            "candidates": ("atoms", "densities"),
+            "resolution": math.log(max(f_x, f_y) / floor),
+        }
 
 
 METHODS: dict[str, type[LabelTest | LocalTest]] = {

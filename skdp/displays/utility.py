@@ -126,11 +126,11 @@ class PrivacyUtilityDisplay(Display):
         test = as_test_oracle(test_oracle, owner)
         seed = simulation_seed(np.random.default_rng(random_state))
         simulation = None if plan.oracle is None else plan.simulation(n_datasets, seed, test)
-        scores = []
-        for level in levels.tolist() if simulation is not None else ():
-            mechanism = clone(plan.mechanism).set_params(epsilon=level)
-            if (found := simulation.scores(mechanism, plan.scoring)) is not None:
-                scores.append(found)
+        found = []
+        if simulation is not None:
+            noises = [clone(plan.mechanism).set_params(epsilon=level) for level in levels.tolist()]
+            found = [simulation.scores(noise, plan.scoring) for noise in noises]
+        scores = [each for each in found if each is not None]
         if len(scores) < len(levels):
             raise ValueError(
                 f"The 'plan' parameter of {owner} must be of an estimator that has a score, and "
