@@ -16,7 +16,7 @@ def test_a_variable_of_the_environment_chooses_the_size(size, full, monkeypatch)
 
 
 def test_each_page_asserts_its_claims_and_stands_in_the_list_of_all():
-    listed = (ROOT / "docs" / "user_guide" / "papers.md").read_text()
+    listed = (ROOT / "docs" / "theory" / "papers.md").read_text()
     pages = sorted(FOLDER.glob("plot_*.py"))
     assert pages
     for page in pages:
