@@ -4,7 +4,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from skdp._version import __version__ as __version__
-from skdp.aggregate import SampleAndAggregate
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
@@ -29,6 +28,7 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.plan import ReleasePlan
+from skdp.planning.aggregate import SampleAndAggregate
 from skdp.release import plan_release, release
 from skdp.result import Release, load
 from skdp.search.private import PrivateSearchCV

@@ -16,7 +16,7 @@ from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.ledger import COLUMNS
 from skdp.accounting.spend import short_label
 from skdp.exceptions import LedgerError
-from skdp.save import plain
+from skdp.results.folder import plain
 
 SHOWN = ("time", "label", "n_releases", "epsilon", "delta", "gamma", "law", "partition", "part")
 BROKEN_PIPE = 128 + 13  # the exit status of a process that SIGPIPE ended

@@ -26,14 +26,10 @@ from skdp.estimators.inputs import takes
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
-from skdp.planning import example_dataset, least_spend
-from skdp.preparation import (
-    check_fit,
-    check_holds_no_record,
-    check_parameters,
-    given_sensitivity,
-    prepare,
-)
+from skdp.planning.making import least_spend
+from skdp.planning.parameters import check_parameters
+from skdp.planning.preparation import given_sensitivity, prepare
+from skdp.planning.records import check_fit, check_holds_no_record, example_dataset
 from skdp.result import Release, below_promise
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate

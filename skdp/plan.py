@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -39,19 +38,16 @@ from skdp.exceptions import PrivateEvaluationError
 from skdp.functions.released_density import misplaced
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.result import (
-    FIXED,
-    Release,
-    describe_conflict,
-    flat_names,
-    flat_numbers,
-    two_digits,
-)
+from skdp.result import Release, describe_conflict
+from skdp.results.intervals import Simulator
+from skdp.results.names import as_names, flat_names, flat_numbers
+from skdp.results.simulation import ExpectedScore, Simulation
+from skdp.results.summary import FIXED
+from skdp.results.writing import two_digits
 from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.trial import check_is_public
-from skdp.simulation import ExpectedScore, Simulation, Simulator
 
 LONGEST_NAME = 200
 MOST_FIXED = 3
@@ -611,44 +607,6 @@ def _title(target: Target) -> str:
         return " ".join(target.description.split())
     steps = ", ".join(type(step).__name__ for _, step in getattr(estimator, "steps", ()))
     return f"{type(estimator).__name__}({steps})" if steps else type(estimator).__name__
-
-
-def as_names(names: Any, mechanism: Mechanism) -> Names | None:
-    """Return names as lists of strings, or refuse them."""
-    if names is None:
-        return None
-    if mechanism.chooses or isinstance(names, str | bytes | Set):
-        got = f"Got a {type(names).__name__}."
-        raise ValueError(
-            "The 'names' parameter of release must list the names of the numbers, in order. "
-            + (f"{type(mechanism).__name__} releases none." if mechanism.chooses else got)
-        )
-    names = list(names)
-    sides = [each for each in names if _is_side(each)]
-    if len(sides) == len(names) == 2:
-        rows, columns = map(_distinct, sides)
-        return rows, columns
-    if sides:
-        raise ValueError(
-            "The 'names' parameter of release must list names, or hold one list for the rows and "
-            f"one for the columns. Got {len(sides)} lists among {len(names)} entries."
-        )
-    return _distinct(names)
-
-
-def _distinct(names: Iterable[Any]) -> list[str]:
-    """Number names that repeat."""
-    seen: Counter[str] = Counter()
-    written = []
-    for name in map(str, names):
-        seen[name] += 1
-        written.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return written
-
-
-def _is_side(each: Any) -> bool:
-    """Return whether something lists names; a tuple is one name, as of a column with levels."""
-    return not isinstance(each, str | bytes | tuple | Set) and np.ndim(each) == 1
 
 
 def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:

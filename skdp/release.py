@@ -14,9 +14,11 @@ from skdp.core.types import Container
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.plan import ReleasePlan, as_names
-from skdp.planning import check_mechanism, example_dataset, least_spend, make_plan, settle_form
+from skdp.plan import ReleasePlan
+from skdp.planning.making import check_mechanism, least_spend, make_plan
+from skdp.planning.records import example_dataset, settle_form
 from skdp.result import Release
+from skdp.results.names import as_names
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import html
-import math
 import pickle
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,174 +16,30 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import estimator_html_repr
 
 from skdp.accounting.tally import BudgetTotal
-from skdp.core.checks import check_count, shown
+from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
-from skdp.core.types import AxisLabels, Container, Estimator, Labels, Values
+from skdp.core.types import AxisLabels, Container, Estimator, Values
 from skdp.functions.released_density import ReleasedDensity, remark_on_density
-from skdp.report import PrivacyReport, make_report
-from skdp.save import check_free, read_folder, together, write_folder
+from skdp.results.card import together
+from skdp.results.folder import check_free, read_folder, write_folder
+from skdp.results.intervals import N_DRAWS, Simulator, interval
+from skdp.results.names import flat_names, flat_numbers, positive_class
+from skdp.results.report import PrivacyReport, make_report
+from skdp.results.summary import MOST_ROWS_OF_CARD, ReleaseSummary
+from skdp.results.writing import two_digits
 from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.simulation import N_DRAWS, Simulator
 
-AWAY_FROM_ZERO = 2.0  # a number of fewer standard errors may be 0, or have the other sign
 CONFLICT = 5.0  # warn of a number that is more standard deviations from its prior mean
 
-LEAST_LEARNED = 0.1  # a number of which less is from private data is the oracle's
-AS_ORACLE = "nearly that of public fits"
-FIXED = "the same in all public fits"
-NEAR_ZERO = "may be 0"
 OF_NOISE = "Standard errors measure the noise alone, not the sampling of the records."
 OF_CODE = (
     "Standard errors suppose records like the public ones, up to the `shift` of the mechanism; "
     "what is not from your data is from public fits."
 )
 
-MOST_ROWS, MOST_ROWS_OF_CARD = 40, 100
 # Simulated releases of noise alone: at most so many, of a million numbers in all.
 N_NOISES, MOST_NUMBERS = 1999, 10**6
-
-# A number in brackets belongs to the attribute if more of its name follows.
-ENTRY = re.compile(r"((?:[^\[\]]|\[\d+\](?=[\[_]))+)\[(.*)\]")
-
-
-@dataclass(frozen=True, eq=False)
-class ReleaseSummary:
-    """A table of the released numbers with their standard errors, made of public numbers only.
-
-    Parameters
-    ----------
-    promise : str
-        The promise.
-    names : list of str
-        The attribute of each number, with its column and class where they are known.
-    values : ndarray of shape (n_numbers,)
-        The released numbers, before any repair.
-    errors : ndarray of shape (n_numbers,)
-        Their standard errors. NaN where they are not known, or where all public fits agree.
-    learned : ndarray of shape (n_numbers,)
-        The share of the prior variance of each number that the release removed, in [0, 1]. 1
-        without a public code.
-    repaired : ndarray of shape (n_numbers,) or None, default=None
-        The numbers in the model that were brought into range. NaN for the others.
-    remark : str, default=""
-        How to read the numbers, below the table.
-    title : str, default=""
-        What was released, above the names.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import LaplaceMechanism, release
-    >>> X, mechanism = np.random.default_rng(0).uniform(size=100), LaplaceMechanism(1.0)
-    >>> released = release(np.mean, X, mechanism=mechanism, sensitivity=0.01, names=["age"])
-    >>> print(released.summary())
-    Differential privacy: epsilon=1
-    ...
-                      value   std. error
-    value[age]       0.5...        0.014
-    ...
-    """
-
-    promise: str
-    names: list[str]
-    values: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    learned: NDArray[np.float64]
-    repaired: NDArray[np.float64] | None = None
-    remark: str = ""
-    title: str = ""
-
-    @property
-    def ratios(self) -> NDArray[np.float64]:
-        """Size of each number in standard errors."""
-        size = np.abs(self.values)
-        out = np.where(size > 0, np.inf, 0.0)
-        return np.divide(size, self.errors, out=out, where=self.errors != 0)
-
-    @property
-    def notes(self) -> list[str]:
-        """One verdict on each number; most are empty."""
-        fixed = np.isnan(self.errors) & (self.learned < 1)  # the prior has no variance there
-        notes = np.select([fixed, self.ratios < AWAY_FROM_ZERO], [FIXED, NEAR_ZERO], "").tolist()
-        if self.repaired is not None:
-            for i in np.flatnonzero(~np.isnan(self.repaired)):
-                notes[i] = f"{self.repaired[i]:.4g} in the model"
-        return notes
-
-    def to_frame(self) -> Any:
-        """Return all rows as a data frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``value``, ``standard error``, ``ratio``, ``learned`` and ``note``, with the
-            names as the index.
-        """
-        import pandas as pd
-
-        columns = {
-            "value": self.values,
-            "standard error": self.errors,
-            "ratio": self.ratios,
-            "learned": self.learned,
-            "note": self.notes,
-        }
-        return pd.DataFrame(columns, index=pd.Index(self.names, name="name"))
-
-    def __str__(self) -> str:
-        return f"{self.promise}\n{self.table()}"
-
-    def table(self, most_rows: int = MOST_ROWS) -> str:
-        """Write the first numbers of each attribute, without the promise.
-
-        Parameters
-        ----------
-        most_rows : int, default=40
-            About how many rows to write.
-
-        Returns
-        -------
-        str
-            A line for each.
-        """
-        rows, has_code = list(self._rows(most_rows)), bool((self.learned < 1).any())
-        width = max((len(name) for name, *numbers in rows if numbers), default=0)
-        width = max(width, len(self.title))
-        share = f"{'from your data':>16}" if has_code else ""
-        lines = [f"{self.title:{width}}  {'value':>11}{'std. error':>13}{share}"]
-        for name, *cells in rows:
-            value, error, learned, note = cells or [""] * 4
-            share = f"{learned:>16}" if has_code else ""
-            lines.append(f"{name:{width}}  {value:>11}{error:>13}{share}  {note}".rstrip())
-        return "\n".join([*lines, *filter(None, [self.remark])])
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
-
-    def _rows(self, most_rows: int = MOST_ROWS) -> Iterator[tuple[str, ...]]:
-        """Yield the first rows below each attribute, and how many are left out."""
-        attributes: dict[str, list[tuple[int, str]]] = {}
-        for i, name in enumerate(self.names):
-            attribute, entry = split_entry(name)
-            attributes.setdefault(attribute, []).append((i, entry))
-        sizes = np.array([len(rows) for rows in attributes.values()])
-        most = 2
-        while most < most_rows and np.minimum(sizes, most + 1).sum() <= most_rows:
-            most += 1
-        notes = self.notes
-        for attribute, rows in attributes.items():
-            if len(rows) > 1:
-                yield (attribute,)
-            listed = rows if len(rows) == most + 1 else rows[:most]  # in place of "1 more"
-            for i, entry in listed:
-                name = f"  {entry}" if len(rows) > 1 else self.names[i]
-                is_fixed = notes[i] == FIXED
-                error = "" if is_fixed else two_digits(self.errors[i])
-                share = "0%" if is_fixed else f"{self.learned[i]:.0%}"
-                yield name, f"{self.values[i]:.4g}", error, share, notes[i]
-            if len(rows) > len(listed):
-                yield (f"  ... {len(rows) - len(listed)} more: see to_frame()",)
 
 
 @dataclass(frozen=True, repr=False)
@@ -578,22 +432,6 @@ def _predicted(models: list[Estimator], X: Container) -> Iterator[NDArray]:
             yield model.predict(X)
 
 
-def interval(outputs: NDArray, level: float) -> NDArray:
-    """Bound the output of the exact model by those of plausible ones; NaN counts at both ends."""
-    if not 0 < level < 1:
-        raise ValueError(f"The 'level' of an interval must be in (0, 1). Got {shown(level)}.")
-    rank = math.floor((len(outputs) + 1) * (1 - level) / 2 * (1 + 1e-12))
-    if rank < 1:
-        raise ValueError(
-            f"The 'n_draws' of an interval must be at least {math.ceil(2 / (1 - level)) - 1} "
-            f"for level={level:g}. Got {len(outputs)} draws."
-        )
-    is_open = np.isnan(outputs)
-    low = np.sort(np.where(is_open, -np.inf, outputs), axis=0)[rank - 1]
-    high = np.sort(np.where(is_open, np.inf, outputs), axis=0)[-rank]
-    return np.stack([low, high], axis=-1)
-
-
 def below_promise(released: Release, diagram: str) -> str:
     """Show a promise, alone and with earlier releases, above something in HTML."""
     said = html.escape(together(released.guarantee, released.budget))
@@ -617,72 +455,3 @@ def describe_conflict(distance: float, name: str, gamma: float) -> str:
         "gamma is about records like the oracle's. Check that all columns have the same units, or "
         "use an oracle that is like the private records."
     )
-
-
-def two_digits(number: float) -> str:
-    """Write a number with two digits, below 10,000 without an exponent."""
-    return f"{number:.0f}" if 10 <= number < 1e4 else f"{number:.2g}"
-
-
-def split_entry(name: str) -> tuple[str, str]:
-    """Split "estimators_[0]__coef_[age]", say, into the attribute and its entry."""
-    found = ENTRY.fullmatch(name)
-    return (found[1], found[2]) if found else (name, "")
-
-
-def on_one_line(text: object) -> str:
-    """Write characters that do not print, such as line breaks, as escapes."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
-
-
-def flat_names(
-    numbers: NDArray[np.float64] | Values, labels: AxisLabels | None = None
-) -> list[str]:
-    """Name each number: by its attribute, and by class and column where `labels` has them."""
-    names: list[str] = []
-    for attribute, name, part in _arrays(numbers):
-        names += _indexed(name, np.shape(part), (labels or {}).get(attribute, (None, None)))
-    return list(map(on_one_line, names))
-
-
-def positive_class(numbers: NDArray[np.float64] | Values, labels: AxisLabels | None) -> str:
-    """Say which of two classes a positive coefficient speaks for."""
-    for attribute, name, part in _arrays(numbers):
-        classes, _ = (labels or {}).get(attribute, (None, None))
-        is_once = name.endswith("coef_") and np.shape(part)[:-1] in ((), (1,))
-        is_of_part = "[" in name  # a member of an ensemble has made-up labels
-        if is_once and not is_of_part and classes is not None and len(classes) == 2:
-            return f" (positive: class {on_one_line(classes[1])})"
-    return ""
-
-
-def flat_numbers(numbers: NDArray[np.float64] | Values) -> NDArray[np.float64]:
-    """Join the numbers in the order of `flat_names`."""
-    return np.concatenate([np.ravel(part).astype(np.float64) for *_, part in _arrays(numbers)])
-
-
-def _arrays(numbers: NDArray[np.float64] | Values) -> Iterator[tuple[str, str, Any]]:
-    """Yield each array with the attribute that it belongs to and its own name."""
-    for name, values in (numbers if isinstance(numbers, dict) else {"value": numbers}).items():
-        if isinstance(values, list):
-            yield from ((name, f"{name}[{i}]", part) for i, part in enumerate(values))
-        else:
-            yield name, name, values
-
-
-def _indexed(name: str, shape: tuple[int, ...], labels: tuple[Labels, Labels]) -> list[str]:
-    """Name each entry of an array by its index, or by labels of the first and the last axis."""
-    of_first, of_last = labels
-    axes: list[Sequence[str]] = [[str(i) for i in range(n)] for n in shape]
-    if len(shape) > 1 and of_first is not None and len(of_first) == shape[0]:
-        axes[0] = of_first
-    if shape and of_last is not None and len(of_last) == shape[-1]:
-        axes[-1] = of_last
-    has_name = of_first is not None and len(of_first) == 1
-    if len(shape) > 1 and shape[0] == 1 and not has_name:  # as of two classes
-        axes, shape = axes[1:], shape[1:]
-    if not has_name and of_last is not None and len(of_last) == math.prod(shape):
-        return [f"{name}[{label}]" for label in of_last]
-    entries = np.ndindex(*shape)
-    inner = (", ".join(axis[i] for axis, i in zip(axes, at, strict=True)) for at in entries)
-    return [f"{name}[{at}]" if at else name for at in inner]

@@ -21,7 +21,7 @@ from skdp import (
     release,
 )
 from skdp.mechanisms.gaussian import gaussian_sigma
-from skdp.report import make_report
+from skdp.results.report import make_report
 
 X = np.random.default_rng(0).uniform(size=(100, 1))
 

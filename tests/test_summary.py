@@ -43,7 +43,7 @@ from skdp import (
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.functions import BernsteinTarget
-from skdp.result import ReleaseSummary
+from skdp.results.summary import ReleaseSummary
 from tests import helpers
 from tests.helpers import sampler
 

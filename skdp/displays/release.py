@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from skdp.core.checks import check_count, shown
 from skdp.displays.drawing import Display
-from skdp.result import AS_ORACLE, FIXED, LEAST_LEARNED, split_entry
+from skdp.results.names import split_entry
+from skdp.results.summary import AS_ORACLE, FIXED, LEAST_LEARNED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,8 +14,8 @@ from skdp.core.checks import check_count, floats, shown, warn
 from skdp.displays.drawing import Display
 from skdp.estimator import PrivateEstimator
 from skdp.plan import ReleasePlan
+from skdp.results.simulation import ExpectedScore
 from skdp.search.public import as_test_oracle, sampler_of, simulated_score, simulation_seed
-from skdp.simulation import ExpectedScore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,11 +14,11 @@ from skdp.core.oracle import Oracle
 from skdp.core.room import usual_errors
 from skdp.core.types import Scoring
 from skdp.estimator import PrivateEstimator
+from skdp.results.simulation import ExpectedScore
 from skdp.search.candidates import check_scores, list_candidates
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
-from skdp.simulation import ExpectedScore
 
 
 @usual_errors

@@ -17,6 +17,7 @@ from skdp.accounting.spend import loss_of
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import wrapped
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
+from skdp.results.writing import percent
 
 FALSE_POSITIVE_RATES = (0.01, 0.001)
 SUSPICIONS = (0.01, 0.1, 0.5)
@@ -84,10 +85,10 @@ class PrivacyReport:
         """The three sentences that people ask for."""
         return (
             "An attacker who knows all other records tells two candidates for the last one apart "
-            f"with at most {_percent((1 + self.advantage) / 2)} right guesses; a coin has 50%.",
+            f"with at most {percent((1 + self.advantage) / 2)} right guesses; a coin has 50%.",
             "An attack that accuses 1 of 100 wrongly finds at most "
-            f"{_percent(self.true_positive_rates[0.01])} of the records that it looks for.",
-            f"A suspicion of 10% becomes at most {_percent(self.suspicions[0.1])}.",
+            f"{percent(self.true_positive_rates[0.01])} of the records that it looks for.",
+            f"A suspicion of 10% becomes at most {percent(self.suspicions[0.1])}.",
         )
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
@@ -98,19 +99,19 @@ class PrivacyReport:
         rows = [
             (
                 "Right guesses between two candidates for a record",
-                _percent(0.5 + self.advantage / 2),
+                percent(0.5 + self.advantage / 2),
             ),
             ("Advantage: true positive rate minus false positive rate", f"{self.advantage:.4g}"),
         ]
         rows += [
             (
-                f"Largest true positive rate at a false positive rate of {_percent(rate)}",
-                _percent(found),
+                f"Largest true positive rate at a false positive rate of {percent(rate)}",
+                percent(found),
             )
             for rate, found in self.true_positive_rates.items()
         ]
         rows += [
-            (f"A suspicion of {_percent(before)} becomes at most", _percent(after))
+            (f"A suspicion of {percent(before)} becomes at most", percent(after))
             for before, after in self.suspicions.items()
         ]
         yield "What an attacker gains at most who knows all other records", rows
@@ -127,7 +128,7 @@ class PrivacyReport:
             yield "Nothing is hidden: the release is exact."
         if promise.gamma:
             yield (
-                f"The numbers hold for all but a share of {_percent(promise.gamma)} of the pairs "
+                f"The numbers hold for all but a share of {percent(promise.gamma)} of the pairs "
                 f"of datasets that {promise.oracle} may draw. For a record unlike these, such as "
                 "an extreme one, they may not hold."
             )
@@ -272,11 +273,3 @@ def true_positive_rate(
 def _posterior(before: float, loss: float) -> float:
     """Return the probability after a loss, by the rule of Bayes."""
     return 1 / (1 + (1 - before) / before * math.exp(-loss))
-
-
-def _percent(share: float) -> str:
-    """Write a share with three digits, rounded up."""
-    if not 0 < share < 1:
-        return f"{100 * share:g}%"
-    unit = 10.0 ** (math.floor(math.log10(100 * share)) - 2)
-    return f"{math.ceil(100 * share / unit * (1 - 1e-12)) * unit:.3g}%"

@@ -1,0 +1,205 @@
+"""Sample and aggregate: a plain promise for any estimator, from fits to blocks of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skdp.codes.blocks import learn_block_code
+from skdp.core.checks import check_count, shown
+from skdp.core.dataset import n_records, take_records
+from skdp.core.schema import Schema
+from skdp.core.streams import AGGREGATE, public_seed, streams
+from skdp.core.types import Estimator, Seed
+from skdp.estimators.predictions import (
+    ClassScores,
+    PredictionTarget,
+    ResponseScores,
+    check_predictions,
+    reader_of,
+)
+from skdp.planning.blocks import BlockFits, Blocks
+from skdp.planning.rules import N_DATASETS, N_PILOTS, N_RULES, Rules
+
+BLOCK_SIZES = (15, 30, 60, 120, 240)
+LEAST_BLOCKS = 20
+N_ROWS, N_ANCHORS = 2000, 500
+
+
+class SampleAndAggregate(BaseEstimator):
+    """Promise plain differential privacy for any estimator, by fits to blocks of the records.
+
+    The records are cut into blocks by a public permutation. The estimator is fitted to each block,
+    and read at public records. These scores are encoded, clipped to a ball of radius R and averaged
+    over the k blocks. Replacing a record changes one block, so the average moves by at most
+    ``2 R / k``, whatever the estimator does [1]_. A *student* learns the released scores on the
+    public records. It is a clone of the estimator.
+
+    It needs many records: about 2,000 over epsilon for two classes, and far more for ten.
+
+    Parameters
+    ----------
+    n_blocks : int or "auto", default="auto"
+        Number of blocks. "auto" takes the number with the least expected error on public records.
+    student : estimator object or None, default=None
+        The estimator that is taught and released, such as ``LogisticRegression()``, which is often
+        better than a tree. None takes a clone of the wrapped one.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+        Seed of the permutation, the public records and the fits. It is public.
+
+    See Also
+    --------
+    PrivateEstimator : Takes it as `sensitivity`; "aggregate" is short for it.
+
+    Notes
+    -----
+    *Proof of the bound.* The blocks are cut by positions, so two neighboring datasets differ in one
+    block. The encoded scores of a block are a function of this block and of public things: the
+    estimator is cloned, and its seeds and the global generators of Python and numpy are set before
+    each fit. They lie in the ball. So k - 1 terms of the sum are equal, and one moves between two
+    points of the ball.
+
+    A block on which the fit fails or gives numbers that are not finite counts as a public constant,
+    and a block of one class as this class. No error, message or number tells which. The time and
+    the memory of fits may depend on the records.
+
+    An estimator whose fits share a state, such as a counter of its class, breaks the promise.
+
+    The code is learned from random rules on the public records, whose truth is known, and from fits
+    to single blocks of their data.
+
+    References
+    ----------
+    .. [1] Nissim, Raskhodnikova and Smith, "Smooth Sensitivity and Sampling in Private Data
+       Analysis", STOC 2007, section 4.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skdp import LaplaceMechanism, PrivateEstimator, RandomTaskOracle, SampleAndAggregate
+    >>> X, y = make_classification(n_samples=3000, n_features=4, random_state=0)
+    >>> model = PrivateEstimator(
+    ...     DecisionTreeClassifier(max_depth=3),
+    ...     mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     sensitivity=SampleAndAggregate(n_blocks=100, random_state=0),
+    ...     prior=RandomTaskOracle(X[:500], classes=[0, 1]),
+    ... )
+    >>> model.fit(X[500:], y[500:]).score(X[500:], y[500:]) > 0.7
+    True
+    >>> model.guarantee_.epsilon, model.guarantee_.gamma
+    (1.0, 0.0)
+    """
+
+    def __init__(
+        self, n_blocks: int | str = "auto", student: Estimator = None, random_state: Seed = None
+    ):
+        self.n_blocks = n_blocks
+        self.student = student
+        self.random_state = random_state
+
+    def check(self, n_samples: int) -> None:
+        """Refuse a number of blocks that the records do not have.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of private records.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than 100 records, or more blocks than records.
+        """
+        if n_samples < 5 * LEAST_BLOCKS:
+            raise ValueError(
+                f"sensitivity='aggregate' needs at least {5 * LEAST_BLOCKS} records, to cut them "
+                f"into blocks. Got {n_samples}. Sample the sensitivity, with an oracle."
+            )
+        if self.n_blocks == "auto":
+            return
+        if not isinstance(self.n_blocks, Integral):
+            raise ValueError(
+                "The 'n_blocks' parameter of SampleAndAggregate must be 'auto' or an integer. "
+                f"Got {shown(self.n_blocks)}."
+            )
+        check_count("n_blocks", self.n_blocks, "SampleAndAggregate", at_least=2)
+        if self.n_blocks > n_samples:
+            raise ValueError(
+                "The 'n_blocks' parameter of SampleAndAggregate must be at most the number of "
+                f"records, {n_samples}. Got {self.n_blocks}."
+            )
+
+    def bind(
+        self,
+        estimator: Estimator,
+        public_fit: Estimator,
+        source: Any,
+        schema: Schema,
+        n_samples: int,
+        deviation: Callable[[int, float], float],
+    ) -> Blocks:
+        """Learn the code, and make the target of one estimator.
+
+        Parameters
+        ----------
+        estimator : estimator object
+            The estimator as configured.
+        public_fit : estimator object
+            The same, fitted on public records.
+        source : sensitivity
+            Its `public_dataset` draws public records.
+        schema : Schema
+            The form of the data.
+        n_samples : int
+            Number of private records.
+        deviation : callable
+            ``deviation(n, sensitivity)`` is the standard deviation of the noise in one of n numbers
+            of a sensitivity in L2.
+
+        Returns
+        -------
+        Blocks
+            The target.
+        """
+        self.check(n_samples)
+        check_predictions(PredictionTarget(student=self.student), estimator)
+        seed = public_seed(self.random_state, "random_state", "SampleAndAggregate")
+        rng, _ = streams(seed, AGGREGATE)
+        public = source.public_dataset(N_ROWS, schema, attempt=N_DATASETS)
+        anchors = np.arange(n_records(public.X))[:N_ANCHORS]
+        reader = reader_of(public_fit, public.y, take_records(public.X, anchors))
+        if not isinstance(reader, ClassScores | ResponseScores):
+            raise ValueError(
+                f"sensitivity='aggregate' releases classifiers and regressors. "
+                f"Got {type(estimator).__name__}."
+            )
+        student = estimator if self.student is None else self.student
+        fits = BlockFits(estimator, reader, take_records(public.X, anchors), seed)
+        rules = Rules.of(reader, public, source, schema)
+        sizes = self._numbers(n_samples, max(2, reader.n_columns))
+        pilots = {k: rules.pilots(fits, n_samples // k, rng) for k in sizes}
+        width = reader.n_columns
+        places = (anchors[:, None] * width + np.arange(width)).ravel()
+        code = learn_block_code(
+            rules.truths(max(200, N_RULES // width), rng), pilots, places, width, deviation
+        )
+        order = rng.permutation(n_samples)
+        target = Blocks(fits, student, public.X, code, n_samples, order, N_PILOTS * len(sizes))
+        target.restore(code.mean)  # fails before anything is paid for
+        return target
+
+    def _numbers(self, n_samples: int, n_classes: int) -> list[int]:
+        """Return the numbers of blocks to try."""
+        if isinstance(self.n_blocks, Integral):
+            return [int(self.n_blocks)]
+        numbers = [
+            n_samples // size
+            for size in BLOCK_SIZES
+            if size >= 5 * n_classes and n_samples >= LEAST_BLOCKS * size
+        ]
+        return numbers or [2 * LEAST_BLOCKS, LEAST_BLOCKS]

@@ -1,0 +1,114 @@
+"""Where the public class labels come from: declared, drawn from the oracle, or read from y."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from skdp.core.checks import shorten
+from skdp.core.dataset import Dataset, n_records
+from skdp.core.oracle import Oracle
+from skdp.core.schema import Schema
+from skdp.core.types import Container, Estimator
+from skdp.estimators.validation import check_response
+from skdp.planning.parameters import Parameters, is_derived
+from skdp.sensitivity.adapters import as_oracle
+
+MAX_ATTEMPTS = 100
+"""Public records are drawn anew at most this often until they hold every class."""
+
+
+def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDArray] | None:
+    """Return the declared labels, of all outputs or one by one; None if there are none."""
+    classes: Any = given.classes
+    if classes is not None:
+        nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in classes)
+        return [np.unique(labels) for labels in (classes if nested else [classes])]
+    source = oracle or getattr(given.sensitivity, "draws_from", None)
+    if source is None and given.prior is not None:
+        source = as_oracle(given.prior)
+    if source is not None and source.classes_ is not None:
+        return [source.classes_]
+    if is_derived(given) or source is not oracle:  # a prior, which says nothing of all records
+        raise ValueError(
+            "The 'classes' parameter of PrivateEstimator must declare the labels with a "
+            "sensitivity that is known: what is promised of all records may not depend on theirs. "
+            "Got None."
+        )
+    return None
+
+
+def are_numbered(given: Parameters, y: Container, oracle: Oracle) -> bool:
+    """Return whether an ensemble has numbered the labels."""
+    labels = oracle.classes_
+    if given.classes is not None or labels is None or not is_classifier(given.estimator):
+        return False
+    if y.ndim != 1 or y.dtype.kind not in "iu" or np.isin(y, labels).all():
+        return False
+    return bool(np.isin(y, np.arange(len(labels))).all())
+
+
+def draw_every_class(
+    estimator: Estimator,
+    sensitivity: Any,
+    schema: Schema,
+    n_samples: int,
+    classes: list[NDArray] | None,
+) -> Dataset:
+    """Draw the oracle's records anew until they hold every class."""
+    oracle = sensitivity.draws_from.description
+    for attempt in range(MAX_ATTEMPTS):
+        public = sensitivity.public_dataset(n_samples, schema, attempt)
+        if is_classifier(estimator):
+            _check_labels_of(oracle, public.y, classes)
+        if classes is None or _holds_classes(public.y, classes):
+            return public
+    shown = [labels.tolist() for labels in classes or []]
+    raise ValueError(
+        f"The oracle must yield every class of {shown[0] if len(shown) == 1 else shown}. "
+        f"{MAX_ATTEMPTS} datasets of {n_samples} records each lacked one. "
+        "Use an oracle in which each class is common, or declare only its labels in 'classes'."
+    )
+
+
+def _check_labels_of(oracle: str, y: Container, classes: list[NDArray] | None) -> None:
+    """Refuse public labels that are all alike, or that were not declared."""
+    check_response(np.asarray(y), labels=True)
+    drawn = labels_in(y)
+    if classes is None or all(len(known) == 1 for known in classes):
+        alike = [labels for labels in drawn if len(labels) == 1]
+        if alike:
+            raise ValueError(
+                f"The oracle {oracle} must yield several classes. In a dataset of {n_records(y)} "
+                f"records all labels are {alike[0].tolist()[0]!r}."
+            )
+    if classes is None:
+        return
+    for labels, known in zip(drawn, classes * len(drawn), strict=False):
+        unknown = labels[~np.isin(labels, known)]
+        if len(unknown):
+            raise ValueError(
+                f"The oracle {oracle} yields the label {unknown.tolist()[0]!r}, which is not among "
+                f"the declared {shorten(known.tolist())}. Declare all labels in 'classes', "
+                "of the type that the oracle yields and the data have."
+            )
+
+
+def _holds_classes(y: Container, classes: list[NDArray]) -> bool:
+    columns = columns_of(y)
+    expected = classes * len(columns) if len(classes) == 1 else classes
+    return all(
+        np.isin(labels, column).all() for labels, column in zip(expected, columns, strict=True)
+    )
+
+
+def columns_of(y: Container) -> NDArray:
+    """Return the outputs, one by one."""
+    return np.asarray(y).reshape(n_records(y), -1).T
+
+
+def labels_in(y: Container) -> list[NDArray]:
+    return [np.unique(column) for column in columns_of(y)]

@@ -1,0 +1,154 @@
+"""The form of the records: checked private ones, and examples of the same form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils import get_tags
+
+from skdp.core.checks import warn
+from skdp.core.dataset import Dataset, as_dataset, n_records
+from skdp.core.room import quiet
+from skdp.core.schema import Schema, declared, warn_of_lost_categories
+from skdp.core.types import Container, Estimator
+from skdp.estimators.inputs import takes, takes_weights
+from skdp.estimators.known import public_parameters
+from skdp.estimators.members import last_step
+from skdp.estimators.validation import check_private_dataset
+from skdp.exceptions import PrivacyLeakWarning
+from skdp.planning.aggregate import SampleAndAggregate
+from skdp.planning.labels import public_classes
+from skdp.planning.parameters import (
+    Parameters,
+    aggregate_of,
+    check_parameters,
+    response_is_used,
+    warn_of_parameters,
+)
+from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.base import Sensitivity
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.trial import check_is_public, shares_memory
+
+
+def check_fit(
+    given: Parameters, X: Container, y: Container = None, sample_weight: Container = None
+) -> Dataset:
+    """Check the parameters and the form of the data."""
+    check_parameters(given)
+    warn_of_parameters(given, given.estimator)
+    if sample_weight is not None:
+        name = type(given.estimator).__name__
+        if aggregate_of(given) is not None:
+            raise TypeError("PrivateEstimator takes no sample_weight with sensitivity='aggregate'.")
+        if not takes_weights(given.estimator):
+            raise TypeError(f"PrivateEstimator takes no sample_weight with {name}. Leave it None.")
+        if y is None:
+            raise TypeError(
+                "PrivateEstimator takes sample_weight beside y, also where the estimator ignores "
+                f"y, as {name} may. Pass y=numpy.zeros(len(X)), and let the oracle yield X, y and "
+                "sample_weight."
+            )
+    return data_check(given)(X, y, sample_weight)
+
+
+def data_check(given: Parameters) -> Callable[..., Dataset]:
+    """Return the check of a dataset; where the promise is plain, it looks at the form alone."""
+    plain = KnownSensitivity | Real | SampleAndAggregate
+    is_plain = isinstance(given.sensitivity, plain | str)
+    classes = public_classes(given) if is_plain and is_classifier(given.estimator) else None
+    return partial(
+        check_data,
+        clone(given.estimator),
+        response_is_used(given),
+        is_plain=is_plain,
+        classes=classes,
+    )
+
+
+def check_data(
+    estimator: Estimator,
+    uses_response: bool,
+    X: Container,
+    y: Container = None,
+    sample_weight: Container = None,
+    *,
+    is_plain: bool = False,
+    classes: list[NDArray] | None = None,
+) -> Dataset:
+    """Check the form of the data, and leave out a y that has no use."""
+    tags = get_tags(estimator)
+    for kind in ("allow_nan", "categorical", "string", "dict"):
+        setattr(tags.input_tags, kind, takes(estimator, kind))
+    needs_y = get_tags(last_step(estimator)).target_tags.required  # a pipeline does not say so
+    if y is None and needs_y:
+        raise ValueError(
+            "This PrivateEstimator requires y to be passed, but the target y is None: "
+            f"{type(last_step(estimator)).__name__} needs responses. A plan takes those of 'like' "
+            "or of the oracle, such as PublicDataOracle(X, y) or RandomTaskOracle(X, classes=...)."
+        )
+    if sample_weight is None and not uses_response:
+        y = None
+    with quiet():  # a conversion may warn of an entry
+        return check_private_dataset(X, y, sample_weight, tags, is_plain, classes)
+
+
+def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) -> None:
+    """Refuse oracles that hold private records, and warn of parameters and `others` that do."""
+    check_is_public(getattr(given.sensitivity, "draws_from", None), dataset)
+    if given.prior is not None:
+        check_is_public(as_oracle(given.prior), dataset)
+    anchors = getattr(given.release, "anchors", None)
+    holders = given.release, given.sensitivity
+    students = filter(None, (getattr(each, "student", None) for each in holders))
+    taught = (each for student in students for each in public_parameters(student, None))
+    declared = *public_parameters(given.estimator, given.release), anchors, *taught, *others
+    if any(shares_memory(each, dataset) for each in declared):
+        warn(
+            "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "
+            "of the private records, which makes it public: nothing is promised of it. "
+            "Declare it, or take it from public records.",
+            PrivacyLeakWarning,
+        )
+
+
+def example_dataset(
+    n_samples: int, like: Container, sensitivity: Any, owner: str, allow_nan: bool
+) -> Dataset:
+    """Return records of which the form and the number are those of the data."""
+    if like is None:
+        if getattr(sensitivity, "draws_from", None) is None:
+            raise ValueError(
+                f"The 'like' parameter of {owner} must be given where no SensitivitySampler has an "
+                "oracle to take the form of the data from. Got None. Pass a few made-up records "
+                "with the columns and dtypes of the data."
+            )
+        return sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
+    dataset = as_dataset(like, f"The 'like' parameter of {owner}")
+    lengths = list(map(n_records, dataset.parts))
+    if set(lengths) == {n_samples}:
+        return dataset
+    if 0 in lengths or len(set(lengths)) > 1:
+        raise ValueError(
+            f"The 'like' parameter of {owner} must hold at least one record, and as many in each "
+            f"of its parts. Got parts of {lengths}. Pass a few made-up records, of the columns and "
+            "dtypes of the private ones."
+        )
+    return dataset.take(np.resize(np.arange(dataset.n_records), n_samples))
+
+
+def settle_form(
+    sensitivity: Sensitivity, example: Dataset, allow_nan: bool
+) -> tuple[Sensitivity, Schema, Dataset]:
+    """Settle one form for data and draws, and return the example in it."""
+    example = declared(example)
+    given = Schema.of(example, allow_nan)
+    sensitivity, schema = sensitivity.agree(given, example)
+    warn_of_lost_categories(given, schema)
+    return sensitivity, schema, schema.convert(example, "The private dataset")

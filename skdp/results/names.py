@@ -1,0 +1,141 @@
+"""Names of the released numbers: by attribute, class and column, or as the caller says."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.core.types import AxisLabels, Labels, Names, Values
+from skdp.mechanisms.base import Mechanism
+
+# A number in brackets belongs to the attribute if more of its name follows.
+ENTRY = re.compile(r"((?:[^\[\]]|\[\d+\](?=[\[_]))+)\[(.*)\]")
+
+
+def as_names(names: Any, mechanism: Mechanism) -> Names | None:
+    """Return names as lists of strings, or refuse them."""
+    if names is None:
+        return None
+    if mechanism.chooses or isinstance(names, str | bytes | Set):
+        got = f"Got a {type(names).__name__}."
+        raise ValueError(
+            "The 'names' parameter of release must list the names of the numbers, in order. "
+            + (f"{type(mechanism).__name__} releases none." if mechanism.chooses else got)
+        )
+    names = list(names)
+    sides = [each for each in names if _is_side(each)]
+    if len(sides) == len(names) == 2:
+        rows, columns = map(_distinct, sides)
+        return rows, columns
+    if sides:
+        raise ValueError(
+            "The 'names' parameter of release must list names, or hold one list for the rows and "
+            f"one for the columns. Got {len(sides)} lists among {len(names)} entries."
+        )
+    return _distinct(names)
+
+
+def _distinct(names: Iterable[Any]) -> list[str]:
+    """Number names that repeat."""
+    seen: Counter[str] = Counter()
+    written = []
+    for name in map(str, names):
+        seen[name] += 1
+        written.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return written
+
+
+def _is_side(each: Any) -> bool:
+    """Return whether something lists names; a tuple is one name, as of a column with levels."""
+    return not isinstance(each, str | bytes | tuple | Set) and np.ndim(each) == 1
+
+
+def check_names(names: Names | None, shape: tuple[int, ...] | None) -> None:
+    """Refuse names of which the number fits neither the value nor its last axis."""
+    if names is None or shape is None:
+        return
+    if isinstance(names, tuple):
+        of_sides = tuple(map(len, names))
+        if of_sides != shape:
+            raise ValueError(
+                "Two lists in the 'names' parameter of release must name the rows and the columns "
+                f"of a value of shape {shape}. Got {of_sides[0]} and {of_sides[1]} names."
+            )
+        return
+    if len(names) in (math.prod(shape), *shape[-1:]):
+        return
+    along = f", or the {shape[-1]} along its last axis" if len(shape) > 1 else ""
+    raise ValueError(
+        f"The 'names' parameter of release must name the {math.prod(shape)} numbers of the value"
+        f"{along}. Got {len(names)} names."
+    )
+
+
+def flat_numbers(numbers: NDArray[np.float64] | Values) -> NDArray[np.float64]:
+    """Join the numbers in the order of `flat_names`."""
+    return np.concatenate([np.ravel(part).astype(np.float64) for *_, part in _arrays(numbers)])
+
+
+def flat_names(
+    numbers: NDArray[np.float64] | Values, labels: AxisLabels | None = None
+) -> list[str]:
+    """Name each number: by its attribute, and by class and column where `labels` has them."""
+    names: list[str] = []
+    for attribute, name, part in _arrays(numbers):
+        names += _indexed(name, np.shape(part), (labels or {}).get(attribute, (None, None)))
+    return list(map(on_one_line, names))
+
+
+def positive_class(numbers: NDArray[np.float64] | Values, labels: AxisLabels | None) -> str:
+    """Say which of two classes a positive coefficient speaks for."""
+    for attribute, name, part in _arrays(numbers):
+        classes, _ = (labels or {}).get(attribute, (None, None))
+        is_once = name.endswith("coef_") and np.shape(part)[:-1] in ((), (1,))
+        is_of_part = "[" in name  # a member of an ensemble has made-up labels
+        if is_once and not is_of_part and classes is not None and len(classes) == 2:
+            return f" (positive: class {on_one_line(classes[1])})"
+    return ""
+
+
+def _arrays(numbers: NDArray[np.float64] | Values) -> Iterator[tuple[str, str, Any]]:
+    """Yield each array with the attribute that it belongs to and its own name."""
+    for name, values in (numbers if isinstance(numbers, dict) else {"value": numbers}).items():
+        if isinstance(values, list):
+            yield from ((name, f"{name}[{i}]", part) for i, part in enumerate(values))
+        else:
+            yield name, name, values
+
+
+def _indexed(name: str, shape: tuple[int, ...], labels: tuple[Labels, Labels]) -> list[str]:
+    """Name each entry of an array by its index, or by labels of the first and the last axis."""
+    of_first, of_last = labels
+    axes: list[Sequence[str]] = [[str(i) for i in range(n)] for n in shape]
+    if len(shape) > 1 and of_first is not None and len(of_first) == shape[0]:
+        axes[0] = of_first
+    if shape and of_last is not None and len(of_last) == shape[-1]:
+        axes[-1] = of_last
+    has_name = of_first is not None and len(of_first) == 1
+    if len(shape) > 1 and shape[0] == 1 and not has_name:  # as of two classes
+        axes, shape = axes[1:], shape[1:]
+    if not has_name and of_last is not None and len(of_last) == math.prod(shape):
+        return [f"{name}[{label}]" for label in of_last]
+    entries = np.ndindex(*shape)
+    inner = (", ".join(axis[i] for axis, i in zip(axes, at, strict=True)) for at in entries)
+    return [f"{name}[{at}]" if at else name for at in inner]
+
+
+def split_entry(name: str) -> tuple[str, str]:
+    """Split "estimators_[0]__coef_[age]", say, into the attribute and its entry."""
+    found = ENTRY.fullmatch(name)
+    return (found[1], found[2]) if found else (name, "")
+
+
+def on_one_line(text: object) -> str:
+    """Write characters that do not print, such as line breaks, as escapes."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))

@@ -1,0 +1,160 @@
+"""The table of the released numbers beside their standard errors."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.results.names import split_entry
+from skdp.results.writing import two_digits
+
+AWAY_FROM_ZERO = 2.0  # a number of fewer standard errors may be 0, or have the other sign
+LEAST_LEARNED = 0.1  # a number of which less is from private data is the oracle's
+AS_ORACLE = "nearly that of public fits"
+FIXED = "the same in all public fits"
+NEAR_ZERO = "may be 0"
+MOST_ROWS, MOST_ROWS_OF_CARD = 40, 100
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseSummary:
+    """A table of the released numbers with their standard errors, made of public numbers only.
+
+    Parameters
+    ----------
+    promise : str
+        The promise.
+    names : list of str
+        The attribute of each number, with its column and class where they are known.
+    values : ndarray of shape (n_numbers,)
+        The released numbers, before any repair.
+    errors : ndarray of shape (n_numbers,)
+        Their standard errors. NaN where they are not known, or where all public fits agree.
+    learned : ndarray of shape (n_numbers,)
+        The share of the prior variance of each number that the release removed, in [0, 1]. 1
+        without a public code.
+    repaired : ndarray of shape (n_numbers,) or None, default=None
+        The numbers in the model that were brought into range. NaN for the others.
+    remark : str, default=""
+        How to read the numbers, below the table.
+    title : str, default=""
+        What was released, above the names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, release
+    >>> X, mechanism = np.random.default_rng(0).uniform(size=100), LaplaceMechanism(1.0)
+    >>> released = release(np.mean, X, mechanism=mechanism, sensitivity=0.01, names=["age"])
+    >>> print(released.summary())
+    Differential privacy: epsilon=1
+    ...
+                      value   std. error
+    value[age]       0.5...        0.014
+    ...
+    """
+
+    promise: str
+    names: list[str]
+    values: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    learned: NDArray[np.float64]
+    repaired: NDArray[np.float64] | None = None
+    remark: str = ""
+    title: str = ""
+
+    @property
+    def ratios(self) -> NDArray[np.float64]:
+        """Size of each number in standard errors."""
+        size = np.abs(self.values)
+        out = np.where(size > 0, np.inf, 0.0)
+        return np.divide(size, self.errors, out=out, where=self.errors != 0)
+
+    @property
+    def notes(self) -> list[str]:
+        """One verdict on each number; most are empty."""
+        fixed = np.isnan(self.errors) & (self.learned < 1)  # the prior has no variance there
+        notes = np.select([fixed, self.ratios < AWAY_FROM_ZERO], [FIXED, NEAR_ZERO], "").tolist()
+        if self.repaired is not None:
+            for i in np.flatnonzero(~np.isnan(self.repaired)):
+                notes[i] = f"{self.repaired[i]:.4g} in the model"
+        return notes
+
+    def to_frame(self) -> Any:
+        """Return all rows as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``value``, ``standard error``, ``ratio``, ``learned`` and ``note``, with the
+            names as the index.
+        """
+        import pandas as pd
+
+        columns = {
+            "value": self.values,
+            "standard error": self.errors,
+            "ratio": self.ratios,
+            "learned": self.learned,
+            "note": self.notes,
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.names, name="name"))
+
+    def __str__(self) -> str:
+        return f"{self.promise}\n{self.table()}"
+
+    def table(self, most_rows: int = MOST_ROWS) -> str:
+        """Write the first numbers of each attribute, without the promise.
+
+        Parameters
+        ----------
+        most_rows : int, default=40
+            About how many rows to write.
+
+        Returns
+        -------
+        str
+            A line for each.
+        """
+        rows, has_code = list(self._rows(most_rows)), bool((self.learned < 1).any())
+        width = max((len(name) for name, *numbers in rows if numbers), default=0)
+        width = max(width, len(self.title))
+        share = f"{'from your data':>16}" if has_code else ""
+        lines = [f"{self.title:{width}}  {'value':>11}{'std. error':>13}{share}"]
+        for name, *cells in rows:
+            value, error, learned, note = cells or [""] * 4
+            share = f"{learned:>16}" if has_code else ""
+            lines.append(f"{name:{width}}  {value:>11}{error:>13}{share}  {note}".rstrip())
+        return "\n".join([*lines, *filter(None, [self.remark])])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def _rows(self, most_rows: int = MOST_ROWS) -> Iterator[tuple[str, ...]]:
+        """Yield the first rows below each attribute, and how many are left out."""
+        attributes: dict[str, list[tuple[int, str]]] = {}
+        for i, name in enumerate(self.names):
+            attribute, entry = split_entry(name)
+            attributes.setdefault(attribute, []).append((i, entry))
+        sizes = np.array([len(rows) for rows in attributes.values()])
+        most = 2
+        while most < most_rows and np.minimum(sizes, most + 1).sum() <= most_rows:
+            most += 1
+        notes = self.notes
+        for attribute, rows in attributes.items():
+            if len(rows) > 1:
+                yield (attribute,)
+            listed = rows if len(rows) == most + 1 else rows[:most]  # in place of "1 more"
+            for i, entry in listed:
+                name = f"  {entry}" if len(rows) > 1 else self.names[i]
+                is_fixed = notes[i] == FIXED
+                error = "" if is_fixed else two_digits(self.errors[i])
+                share = "0%" if is_fixed else f"{self.learned[i]:.0%}"
+                yield name, f"{self.values[i]:.4g}", error, share, notes[i]
+            if len(rows) > len(listed):
+                yield (f"  ... {len(rows) - len(listed)} more: see to_frame()",)
