@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.exact import above, below, finite, short_above, short_below
 from skdp.accounting.payer import check_accountant, find_accountant, warn_if_uncharged
-from skdp.accounting.spend import short_label
 from skdp.accounting.tally import BudgetTotal
-from skdp.core.checks import check_count, warn, wrapped
-from skdp.core.code import PublicCode
+from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
@@ -31,26 +29,23 @@ from skdp.core.schema import (
     warn_of_lost_categories,
 )
 from skdp.core.target import Target, replaces
-from skdp.core.types import AxisLabels, Container, Estimator, Names, Scoring, Values
+from skdp.core.types import AxisLabels, Container, Estimator, Scoring, Values
 from skdp.estimators.labels import labels_of, repaired
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
 from skdp.functions.released_density import misplaced
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.result import Release, describe_conflict
-from skdp.results.intervals import Simulator
+from skdp.result import Release
+from skdp.results.conflict import describe_conflict, distance_from_prior
 from skdp.results.names import as_names, flat_names, flat_numbers
+from skdp.results.plan_text import plan_text
 from skdp.results.simulation import ExpectedScore, Simulation
-from skdp.results.summary import FIXED
-from skdp.results.writing import two_digits
-from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
+from skdp.results.simulator import Simulator
+from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.trial import check_is_public
-
-LONGEST_NAME = 200
-MOST_FIXED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +83,8 @@ class ReleasePlan:
     settled : tuple of Target, sensitivity and str, or None, default=None
         The target and sensitivity that belong together, and the content of the target. For any
         other two, the key of the sensitivity must be that of the target.
-    names : list of str, or two of these, or None, default=None
-        Names of the numbers, one by one or along the last axis, for the summary. Two lists name the
-        rows and the columns of a table.
+    names : list of str or None, default=None
+        Names of the numbers, one by one or along the last axis, for the summary.
     gaps : frozenset of int or None, default=None
         The columns of X in which entries may be missing, as in the oracle's records. None allows
         gaps everywhere.
@@ -162,7 +156,7 @@ class ReleasePlan:
     settled: tuple[Target, SensitivityEstimate | KnownSensitivity | None, str] | None = field(
         default=None, repr=False
     )
-    names: Names | None = None
+    names: list[str] | None = None
     gaps: frozenset[int] | None = field(default=None, repr=False)
     scoring: Scoring = field(default=None, repr=False)
     made_up: Oracle | None = field(default=None, repr=False)
@@ -241,7 +235,7 @@ class ReleasePlan:
         byte_source(random_state)  # refuses what is no seed
         self._check_settled()
         return self.execute_checked(
-            self.checked(X, y, sample_weight), accountant=accountant, random_state=random_state
+            self._checked(X, y, sample_weight), accountant=accountant, random_state=random_state
         )
 
     def execute_checked(
@@ -256,7 +250,7 @@ class ReleasePlan:
         Parameters
         ----------
         dataset : Dataset
-            As returned by `checked`.
+            In the form of the plan.
         accountant : PrivacyAccountant or None, default=None
             As for `execute`.
         random_state : int or None, default=None
@@ -310,14 +304,18 @@ class ReleasePlan:
         target = self.target.with_noise(self.mechanism, self.sensitivity.value, errors)
         restored = target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
-        labels = self._labels(numbers, restored)
-        conflict, farthest = self._prior_conflict(value, errors), ""
-        named = self._named(conflict)
-        if named is not None and conflict.any():
-            farthest = flat_names(named, labels)[np.argmax(flat_numbers(named))]
-        most, gamma = float(conflict.max(initial=0)), guarantee.gamma
-        said = describe_conflict(most, farthest, gamma), misplaced(restored)
-        for each in filter(None, said if gamma else said[1:]):
+        labels = self.labels(numbers, restored)
+        code, shape, priors = self.mechanism.geometry.code, self.sensitivity.shape, None
+        most, said = 0.0, ""
+        if code is not None and shape is not None:
+            priors = self._named(code.deviations.reshape(shape))
+        if code is not None and errors is not None and numbers is not None:
+            far = flat_numbers(target.by_name(distance_from_prior(code, value, errors)))
+            most = float(far.max(initial=0))
+            names = flat_names(numbers, labels)
+            said = describe_conflict(most, names[far.argmax()] if most else "", guarantee.gamma)
+        shown = said if guarantee.gamma else "", misplaced(restored)
+        for each in filter(None, shown):
             warn(each)
         return Release(
             restored,
@@ -326,31 +324,14 @@ class ReleasePlan:
             budget,
             standard_errors=self._named(errors),
             numbers=numbers,
-            prior_errors=self._named(self._prior_errors),
+            prior_errors=priors,
             plan=described,
             labels=labels,
             simulator=self._simulator(target),
             prior_conflict=most,
-            warning=" ".join(filter(None, said)),
+            warning=" ".join(filter(None, (said, shown[1]))),
             repaired=repaired(restored, numbers),
         )
-
-    @property
-    def _code(self) -> PublicCode | None:
-        return self.mechanism.geometry.code
-
-    def _prior_conflict(
-        self, value: NDArray[np.float64], errors: NDArray[np.float64] | None
-    ) -> NDArray[np.float64]:
-        """Return the distance of each number from its prior mean, over prior and error together."""
-        code = self._code
-        if code is None or errors is None:
-            return np.zeros(np.shape(value))
-        away, least = np.abs(np.ravel(value) - code.mean), 1e-8 * np.abs(code.mean)  # of rounding
-        scale = np.hypot(code.deviations, np.ravel(errors))
-        known = code.deviations > least
-        conflict = np.divide(away, scale, out=np.zeros_like(away), where=known)
-        return conflict.reshape(np.shape(value))
 
     def _simulator(self, target: Target) -> Simulator | None:
         """Return the simulator of a release of numbers."""
@@ -428,24 +409,15 @@ class ReleasePlan:
     def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:
         return None if numbers is None else self.target.by_name(numbers)
 
-    def _labels(
+    def labels(
         self, numbers: NDArray[np.float64] | Values | None, fitted: object
     ) -> AxisLabels | None:
         """Name the numbers as the caller does, else as the target, else as the estimator."""
-        if isinstance(self.names, list):
-            return {"value": (None, self.names)}
         if self.names is not None:
-            fit = getattr(numbers, "shape", None) == tuple(map(len, self.names))
-            return {"value": self.names} if fit else None
+            return {"value": (None, self.names)}
         if numbers is None:
             return None
         return self.target.labels(numbers) or labels_of(fitted, numbers)
-
-    @property
-    def _prior_errors(self) -> NDArray[np.float64] | None:
-        """Standard deviations under the prior of a code, in the shape of the value."""
-        code, shape = self._code, self.sensitivity.shape
-        return None if code is None or shape is None else code.deviations.reshape(shape)
 
     def _spend(self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant) -> BudgetTotal:
         """Count the release, and return what it and all earlier ones promise together."""
@@ -470,19 +442,8 @@ class ReleasePlan:
                 "FunctionTarget(target, key=...)."
             )
 
-    def checked(self, *parts: Container) -> Dataset:
-        """Return private data in the form of the plan, or refuse them.
-
-        Parameters
-        ----------
-        *parts : X, y and sample_weight
-            The private data.
-
-        Returns
-        -------
-        Dataset
-            For `execute_checked`.
-        """
+    def _checked(self, *parts: Container) -> Dataset:
+        """Return private data in the form of the plan, or refuse them."""
         dataset = as_dataset(parts, "The private dataset")
         check_is_public(self.oracle, dataset)
         if self.prepare is not None:
@@ -550,63 +511,8 @@ class ReleasePlan:
         """Share of the prior variance that a release removes."""
         return self.mechanism.share_learned(self.sensitivity.value)
 
-    def _describe_errors(self) -> Iterator[str]:
-        """Describe the errors of each attribute."""
-        errors = self.standard_errors
-        if errors is None or hasattr(self.target, "released"):  # numbers that nobody reads
-            return
-        labels = self._labels(errors, getattr(self.target, "public_fit", None))
-        for name, values in (errors if isinstance(errors, dict) else {"value": errors}).items():
-            numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
-            noisy = np.flatnonzero((numbers != 0) | (self._code is None))
-            if not len(noisy):
-                yield f"{name} {FIXED}"
-                continue
-            at = noisy[numbers[noisy].argmin()], noisy[numbers[noisy].argmax()]
-            ends = [two_digits(numbers[i]) for i in at]
-            if ends[0] != ends[1]:
-                inner = (names[i].removeprefix(name) for i in at)
-                ends = [" ".join(pair) for pair in zip(ends, inner, strict=True)]
-            yield f"{name} {' to '.join(dict.fromkeys(ends))}"
-
     def __str__(self) -> str:
-        rows = [("guarantee", self.guarantee.short)]
-        if isinstance(self.sensitivity, KnownSensitivity):
-            rows += [("rests on", str(self.sensitivity.assumed))]
-            if self.oracle is not None:
-                rows += [("prior", f"{self.oracle.description}, for utility only")]
-        rows += [("gaps", said_of_gaps(self.sensitivity))]
-        seconds = f" ({two_digits(self.seconds)} s)" if self.seconds >= 1 else ""
-        n_public = self.n_evaluations or getattr(self.target, "n_public_fits", 0)
-        public = f"{n_public} evaluations on public records{seconds}, then "
-        n_fits = getattr(self.target, "n_fits", "one")
-        rows += [("cost", f"{public if n_public else ''}{n_fits} on the private records")]
-        rows += [("released", getattr(self.target, "released", ""))]
-        rows += [("noise", self._describe_noise())]
-        if self.expected_score is not None:
-            rows += [("expected score", str(self.expected_score))]
-        elif self._code is not None:
-            rows += [("learned", f"{self.share_learned:.0%} of what public fits leave open")]
-        rows += [("std. errors", said) for said in self._describe_errors()]
-        what = short_label(_title(self.target), LONGEST_NAME)
-        lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
-        return "\n".join([f"Plan: {what}, {self.n_samples} private records", *lines])
-
-    def _describe_noise(self) -> str:
-        name = type(self.mechanism).__name__.removesuffix("Mechanism")
-        if self._code is None:
-            return name
-        decoded = f"{name} in {self._code.n_released} of {self._code.size} directions"
-        return f"{decoded}; public fits supply the rest"
-
-
-def _title(target: Target) -> str:
-    """Name the estimator of a target by its steps, or any other target by its description."""
-    estimator = getattr(target, "estimator", None)
-    if estimator is None:
-        return " ".join(target.description.split())
-    steps = ", ".join(type(step).__name__ for _, step in getattr(estimator, "steps", ()))
-    return f"{type(estimator).__name__}({steps})" if steps else type(estimator).__name__
+        return plan_text(self)
 
 
 def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_accountant
@@ -34,7 +34,7 @@ def release(
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
     responses: Iterable[object] | None = None,
-    names: Iterable[str | Collection[str]] | None = None,
+    names: Iterable[object] | None = None,
     sample_weight: Container = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
@@ -67,10 +67,9 @@ def release(
     responses : iterable of object or None, default=None
         The objects from which an ExponentialMechanism chooses. The target returns one score for
         each, and the value is one of them. None releases the position of the choice.
-    names : sequence of str, or two lists of str, or None, default=None
+    names : sequence of str or None, default=None
         Public names of the numbers in the summary and on the card, such as columns or bins: along
-        the last axis of an array, or one by one. Two lists name the rows and the columns of a
-        table.
+        the last axis of an array, or one by one.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
     accountant : PrivacyAccountant or None, default=None
@@ -168,7 +167,7 @@ def plan_release(
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
     responses: Iterable[object] | None = None,
-    names: Iterable[str | Collection[str]] | None = None,
+    names: Iterable[object] | None = None,
 ) -> ReleasePlan:
     """Settle all that is public about a release, without private data.
 
@@ -188,7 +187,7 @@ def plan_release(
         on made-up records, on which it must return numbers that the bound holds for.
     responses : iterable of object or None, default=None
         As for :func:`release`.
-    names : sequence of str, or two lists of str, or None, default=None
+    names : sequence of str or None, default=None
         As for :func:`release`.
 
     Returns
@@ -236,7 +235,7 @@ def plan_for(
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
     responses: Iterable[object] | None = None,
-    names: Iterable[str | Collection[str]] | None = None,
+    names: Iterable[object] | None = None,
 ) -> tuple[ReleasePlan, Dataset]:
     """Make the plan, and return the example records in its form."""
     target = _prepare_target(target, mechanism, responses)

@@ -31,9 +31,6 @@ Sample: TypeAlias = Container | tuple[Container, ...]
 Labels: TypeAlias = Sequence[str] | None
 """Names of the entries along an axis, if they are known."""
 
-Names: TypeAlias = list[str] | tuple[list[str], list[str]]
-"""Names of numbers, one by one or along the last axis, or of the two sides of a table."""
-
 AxisLabels: TypeAlias = dict[str, tuple[Labels, Labels]]
 """Names of the entries along the first and along the last axis, by attribute."""
 

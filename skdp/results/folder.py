@@ -8,8 +8,6 @@ import json
 import math
 import pickle
 import re
-import secrets
-import shutil
 import zipfile
 from dataclasses import asdict
 from functools import partial
@@ -20,7 +18,6 @@ import joblib
 from sklearn.base import BaseEstimator
 
 from skdp.accounting.tally import BudgetTotal
-from skdp.core.checks import warn
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.results.card import CARD, FACTS, MODEL, OBJECT, SAFE_MODEL, model_card, versions
 
@@ -47,8 +44,7 @@ def write_folder(
     plan: str,
     **shown_in_card: Any,
 ) -> None:
-    """Write a release; if that fails, the folder stays as it is."""
-    _warn_of_script(value)
+    """Write a release; if a file cannot be made or written, the folder stays as it is."""
     try:
         files = {OBJECT: _pickled(release)} | _model_file(value)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -69,32 +65,17 @@ def write_folder(
     card = model_card(value, guarantee, budget, plan, list(files), **shown_in_card)
     files[FACTS] = json.dumps(plain(facts), indent=2, allow_nan=False).encode()
     files[CARD] = card.encode()
-    folder = folder.resolve()
-    if not any(folder.iterdir()):
-        _write(folder, files)
-        return
-    new, old = (folder.with_name(f".{folder.name}-{secrets.token_hex(8)}") for _ in range(2))
-    new.mkdir()
-    try:
-        _write(new, files)
-        folder.rename(old)
-        new.rename(folder)
-    except BaseException:
-        if old.exists() and not folder.exists():
-            old.rename(folder)
-        shutil.rmtree(new, ignore_errors=True)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _write(folder: Path, files: dict[str, bytes]) -> None:
-    """Write to an empty folder, or leave it empty."""
+    written = {name: folder / f".{name}.new" for name in files}
     try:
         for name, content in files.items():
-            (folder / name).write_bytes(content)
-    except BaseException:
-        for name in files:
+            written[name].write_bytes(content)
+        for name in NAMES - files.keys():
             (folder / name).unlink(missing_ok=True)
+        for name, path in written.items():
+            path.replace(folder / name)
+    except BaseException:
+        for path in written.values():
+            path.unlink(missing_ok=True)
         raise
 
 
@@ -129,19 +110,6 @@ def _without_addresses(dumped: bytes) -> bytes:
         for name, content in sorted((number(name), content) for name, content in parts.items()):
             new.writestr(zipfile.ZipInfo(name), content)
     return file.getvalue()
-
-
-def _warn_of_script(value: object) -> None:
-    """Warn of functions that were written in the script or notebook that runs."""
-    params = value.get_params() if isinstance(value, BaseEstimator) else {}
-    parts = {type(value).__name__: type(value)} | params
-    parts |= {f"{name}.func": each.func for name, each in params.items() if type(each) is partial}
-    own = [name for name, each in parts.items() if getattr(each, "__module__", "") == "__main__"]
-    if own:
-        warn(
-            f"What is saved holds {', '.join(own)} of this script or notebook, without which it "
-            "cannot be loaded. Write it in a module that whoever loads it can import."
-        )
 
 
 def read_folder(folder: Path) -> object:

@@ -4,69 +4,41 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.types import AxisLabels, Labels, Names, Values
+from skdp.core.checks import shown
+from skdp.core.types import AxisLabels, Labels, Values
 from skdp.mechanisms.base import Mechanism
 
 # A number in brackets belongs to the attribute if more of its name follows.
 ENTRY = re.compile(r"((?:[^\[\]]|\[\d+\](?=[\[_]))+)\[(.*)\]")
 
 
-def as_names(names: Any, mechanism: Mechanism) -> Names | None:
-    """Return names as lists of strings, or refuse them."""
+def as_names(names: Iterable[object] | None, mechanism: Mechanism) -> list[str] | None:
+    """Return names as a list of strings, or refuse them."""
     if names is None:
         return None
-    if mechanism.chooses or isinstance(names, str | bytes | Set):
-        got = f"Got a {type(names).__name__}."
+    if mechanism.chooses:
         raise ValueError(
-            "The 'names' parameter of release must list the names of the numbers, in order. "
-            + (f"{type(mechanism).__name__} releases none." if mechanism.chooses else got)
+            "The 'names' parameter of release is for numbers. "
+            f"{type(mechanism).__name__} releases none."
         )
-    names = list(names)
-    sides = [each for each in names if _is_side(each)]
-    if len(sides) == len(names) == 2:
-        rows, columns = map(_distinct, sides)
-        return rows, columns
-    if sides:
+    listed = [] if isinstance(names, str | bytes | Set) else list(names)
+    if not listed or any(isinstance(each, list | np.ndarray) for each in listed):
         raise ValueError(
-            "The 'names' parameter of release must list names, or hold one list for the rows and "
-            f"one for the columns. Got {len(sides)} lists among {len(names)} entries."
+            "The 'names' parameter of release must be one list of names of the numbers, in order. "
+            f"Got {shown(names)}."
         )
-    return _distinct(names)
+    return [str(name) for name in listed]
 
 
-def _distinct(names: Iterable[Any]) -> list[str]:
-    """Number names that repeat."""
-    seen: Counter[str] = Counter()
-    written = []
-    for name in map(str, names):
-        seen[name] += 1
-        written.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return written
-
-
-def _is_side(each: Any) -> bool:
-    """Return whether something lists names; a tuple is one name, as of a column with levels."""
-    return not isinstance(each, str | bytes | tuple | Set) and np.ndim(each) == 1
-
-
-def check_names(names: Names | None, shape: tuple[int, ...] | None) -> None:
+def check_names(names: list[str] | None, shape: tuple[int, ...] | None) -> None:
     """Refuse names of which the number fits neither the value nor its last axis."""
     if names is None or shape is None:
-        return
-    if isinstance(names, tuple):
-        of_sides = tuple(map(len, names))
-        if of_sides != shape:
-            raise ValueError(
-                "Two lists in the 'names' parameter of release must name the rows and the columns "
-                f"of a value of shape {shape}. Got {of_sides[0]} and {of_sides[1]} names."
-            )
         return
     if len(names) in (math.prod(shape), *shape[-1:]):
         return

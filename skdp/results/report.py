@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import html
-import json
 import math
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -23,14 +22,6 @@ FALSE_POSITIVE_RATES = (0.01, 0.001)
 SUSPICIONS = (0.01, 0.1, 0.5)
 SURELY = 0.999  # probability of the loss that suspicions suppose where it has no bound
 LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy")
-
-STYLE = (
-    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;"
-    "margin:2rem auto;padding:0 1rem}h1{font-size:1.4rem}h2{font-size:1.1rem;margin:1.5rem 0 .3rem}"
-    "table{border-collapse:collapse;width:100%}td{border-top:1px solid #8886;padding:.35rem 0;"
-    "vertical-align:top}td:last-child{text-align:right;padding-left:1rem;white-space:nowrap}"
-    "p{overflow-wrap:anywhere}"
-)
 
 
 @dataclass(frozen=True)
@@ -91,36 +82,13 @@ class PrivacyReport:
             f"A suspicion of 10% becomes at most {percent(self.suspicions[0.1])}.",
         )
 
-    def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """Yield each heading with its rows: a sentence, and a number or nothing."""
-        short, *sentences = str(self.guarantee).splitlines()
-        said = " ".join(" ".join(sentences).split())
-        yield "What was promised", [(short, ""), *([(said, "")] if said else [])]
-        rows = [
-            (
-                "Right guesses between two candidates for a record",
-                percent(0.5 + self.advantage / 2),
-            ),
-            ("Advantage: true positive rate minus false positive rate", f"{self.advantage:.4g}"),
-        ]
-        rows += [
-            (
-                f"Largest true positive rate at a false positive rate of {percent(rate)}",
-                percent(found),
-            )
-            for rate, found in self.true_positive_rates.items()
-        ]
-        rows += [
-            (f"A suspicion of {percent(before)} becomes at most", percent(after))
-            for before, after in self.suspicions.items()
-        ]
-        yield "What an attacker gains at most who knows all other records", rows
-        yield "What this leaves open", [(said, "") for said in self._limits()]
-        yield "All releases of the ledger together", [(f"{self.budget}.", "")]
-        checks = self.checks or ("None was passed to the report.",)
-        yield "Checks that ran", [(said, "") for said in checks]
-        used = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        yield "Software", [(used, "")]
+    def _gains(self) -> Iterator[tuple[str, float]]:
+        """Yield what an attacker gains at most: a sentence and a share."""
+        yield "Right guesses between two candidates for a record", 0.5 + self.advantage / 2
+        for rate, found in self.true_positive_rates.items():
+            yield f"Largest true positive rate at a false positive rate of {percent(rate)}", found
+        for before, after in self.suspicions.items():
+            yield f"A suspicion of {percent(before)} becomes at most", after
 
     def _limits(self) -> Iterator[str]:
         promise = self.guarantee
@@ -141,49 +109,33 @@ class PrivacyReport:
         yield "The time and the memory that the fit took are not covered."
 
     def __str__(self) -> str:
+        short, *sentences = str(self.guarantee).splitlines()
+        used = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        sections: dict[str, Iterable[str]] = {
+            "What was promised": [short, " ".join(" ".join(sentences).split())],
+            "What an attacker gains at most who knows all other records": [],
+            "What this leaves open": self._limits(),
+            "All releases of the ledger together": [f"{self.budget}."],
+            "Checks that ran": self.checks or ["None was passed to the report."],
+            "Software": [used],
+        }
         lines = [f"Privacy report: {self.title}"]
-        for heading, rows in self._sections():
-            lines += ["", heading]
-            lines += [
-                f"  {said:<66}{number:>8}" if number else wrapped(said, "  ")
-                for said, number in rows
-            ]
+        for heading, listed in sections.items():
+            lines += ["", heading, *(wrapped(said, "  ") for said in listed if said)]
+            if not listed:
+                lines += [f"  {said:<66}{percent(share):>8}" for said, share in self._gains()]
         return "\n".join(lines)
-
-    def to_html(self) -> str:
-        """Return the report as a page.
-
-        Returns
-        -------
-        str
-            A whole document, without scripts.
-        """
-        parts = [f"<h1>Privacy report: {html.escape(self.title)}</h1>"]
-        for heading, rows in self._sections():
-            parts.append(f"<h2>{html.escape(heading)}</h2>")
-            table = [
-                f"<tr><td>{html.escape(said)}</td><td>{html.escape(number)}</td></tr>"
-                for said, number in rows
-                if number
-            ]
-            parts += [f"<p>{html.escape(said)}</p>" for said, number in rows if not number]
-            parts += [f"<table>{''.join(table)}</table>"] * bool(table)
-        head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        title = f"<title>Privacy report</title><style>{STYLE}</style>"
-        return (
-            f"<!doctype html><html lang=en><head>{head}{title}</head><body>{''.join(parts)}</body>"
-        )
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain Python numbers and texts.
+        """Return all fields as plain Python numbers and texts, for ``json.dumps``.
 
         Returns
         -------
         dict
-            What ``json.dumps`` writes.
+            By the name of the field.
         """
         return {
             "title": self.title,
@@ -195,16 +147,6 @@ class PrivacyReport:
             "checks": list(self.checks),
             "versions": self.versions,
         }
-
-    def to_json(self) -> str:
-        """Return the report as JSON.
-
-        Returns
-        -------
-        str
-            An object with the fields of `to_dict`.
-        """
-        return json.dumps(self.to_dict(), indent=2)
 
 
 def make_report(
