@@ -115,20 +115,17 @@ class Account:
     def _exceeded(
         self, before: Tally, spends: list[Spend], guarantee: PrivacyGuarantee, n_fitting: int
     ) -> BudgetExceededError:
-        limits, spent, alone = (
-            self.ledger.limits,
-            before.total(self.ledger.limits),
-            Tally.of(spends),
-        )
+        limits, alone = self.ledger.limits, Tally.of(spends)
+        spent = before.total(limits)
         which = "this release" if alone.n_releases == 1 else "these releases"
         fitting = f", of which {n_fitting} would fit" if len(spends) > 1 else ""
         left, in_words = self.left(1, before), self.left_in_words(before, bool(alone.delta))
         remedy = "Ask for less, or begin" if left else "Stop here, or begin"
         return BudgetExceededError(
             f"The budget {self.ledger.path!r} does not allow {which}, and nothing was released: "
-            f"its limits are {limits}; spent is {spent}; asked for was {alone.total()}"
-            f"{fitting}. Left is {in_words}. {remedy} a "
-            "new ledger with larger limits and spend there first what is spent here.",
+            f"its limits are {limits}; spent is {spent}; asked for was {alone.total()}{fitting}. "
+            f"Left is {in_words}. {remedy} a new ledger with larger limits and spend there first "
+            "what is spent here.",
             spent,
             guarantee,
             left,
