@@ -306,7 +306,7 @@ class PrivateEstimator(PrivateModel):
         check_holds_no_record(self, Dataset(X, y, sample_weight))
         pays = find_accountant(self.accountant)
         try:
-            pays.rehearse(self._least_spend(dataset.n_records))  # before pairs are sampled
+            pays._rehearse(self._least_spend(dataset.n_records))  # before pairs are sampled
         except BudgetExceededError as error:
             error.add_note(SEARCHES)
             raise
