@@ -85,15 +85,6 @@ class _Pilots(NamedTuple):
     reach: float
 
 
-class _Learned(NamedTuple):
-    """An encoder and the prior of its code, in units of the sensitivity."""
-
-    encoder: Matrix
-    covariance: Matrix | None
-    variances: Matrix
-    removable: Matrix
-
-
 def _learn(
     mechanism: Any,
     sensitivity: float,
@@ -106,49 +97,45 @@ def _learn(
     changes, matrix, local = check_pilots(differences / sensitivity, metric)
     changes = with_least_changes(changes, least_changes(changes, metric))
     pilots = _Pilots((values - center) / sensitivity, changes, matrix, local, reach)
-    learned = (_dense if d <= MAX_DENSE else _wide)(mechanism, pilots)
-    covariance = learned.covariance
+    learn = _learn_all if d <= MAX_DENSE else _learn_axes
+    encoder, with_code, variances, removable = learn(mechanism, pilots)
     return PublicCode(
-        kind="bounded",
         n_pilot_pairs=len(values),
         shift=float(mechanism.shift),
-        encoder=learned.encoder,
+        encoder=encoder,
         mean=center,
-        covariance=None if covariance is None else covariance * sensitivity**2,
-        deviations=sensitivity * np.sqrt(learned.variances),
-        removable=learned.removable * sensitivity**2,
+        covariance=with_code * sensitivity**2,
+        deviations=sensitivity * np.sqrt(variances),
+        removable=removable * sensitivity**2,
     )
 
 
-def _dense(mechanism: Any, pilots: _Pilots) -> _Learned:
+def _learn_all(mechanism: Any, pilots: _Pilots) -> tuple[Matrix, ...]:
+    """Return an encoder, and the parts of the prior of its code, in units of the sensitivity."""
     problem = _Problem.of(pilots)
     encoder = _best_encoder(mechanism, problem)
     with_code = problem.covariance @ encoder.T
     output = problem.to.T @ with_code
     spread = np.sum(problem.to * (problem.covariance @ problem.to))
     variances = np.maximum(np.diag(problem.covariance), 0)
-    return _Learned(encoder, with_code, variances, output.T @ output / spread)
+    return encoder, with_code, variances, output.T @ output / spread
 
 
-def _wide(mechanism: Any, pilots: _Pilots) -> _Learned:
-    """Keep very many values one by one, or where few are wanted take the leading axes of pilots."""
+def _learn_axes(mechanism: Any, pilots: _Pilots) -> tuple[Matrix, ...]:
+    """Learn a code of very many values in the leading axes of the pilots."""
     values, changes, metric, _, reach = pilots
     m, d = values.shape
     weights = np.ones(d) if metric is None else metric if metric.ndim == 1 else np.diag(metric)
     variances = (1 + 1 / m) / (m - 1) * np.sum(values**2, axis=0)
     variances += reach**2 / 2 * np.mean(changes**2, axis=0)
-    spread = weights @ variances
-    if mechanism.most_values is None:
-        return _Learned(np.ones(d), None, variances, weights * variances**2 / spread)
     axes = linalg.svd(np.concatenate([values, changes]), full_matrices=False)[2][:MAX_RANK]
     along = {"values": values @ axes.T, "changes": changes @ axes.T}
     problem = _Problem.of(pilots._replace(metric=(axes * weights) @ axes.T, **along))
     encoder = _best_encoder(mechanism, problem)
+    encoder *= _INSIDE / np.linalg.norm(encoder @ axes, ord=mechanism.order)
     with_code = axes.T @ (problem.covariance @ encoder.T)
-    removable = with_code.T @ (weights[:, None] * with_code) / spread
-    encoder = encoder @ axes
-    encoder *= _INSIDE / np.linalg.norm(encoder, ord=2)
-    return _Learned(encoder, with_code, variances, removable)
+    removable = with_code.T @ (weights[:, None] * with_code) / (weights @ variances)
+    return encoder @ axes, with_code, variances, removable
 
 
 class _Problem(NamedTuple):
@@ -227,7 +214,7 @@ def _climbed(problem: _Problem, deviation: float) -> Matrix:
     encoder = encoder[np.abs(encoder).max(axis=1) > 0]
     if np.array_equal(encoder, identity):
         return encoder
-    return encoder * (_INSIDE / np.abs(encoder).sum(axis=0).max())
+    return encoder * (_INSIDE / np.linalg.norm(encoder, ord=1))
 
 
 def _climb(problem: _Problem, deviation: float, encoder: Matrix) -> tuple[float, Matrix]:

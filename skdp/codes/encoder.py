@@ -31,7 +31,7 @@ least:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -232,7 +232,7 @@ def _learn_dense(
     tried: list[_Candidate] = []
     unread = sum(part.error(np.zeros((0, values.shape[1])), 0.0) for part in parts)
     order = noises[0].order
-    for kind, find in CANDIDATES.items():
+    for find in CANDIDATES:
         fitted, rows = [find(part.learned, order) for part in parts], find(whole, order)
         for noise in noises:
             first = [each.encoder(noise, FIRST_RATIO) for each in fitted]
@@ -245,13 +245,12 @@ def _learn_dense(
             judged = zip(parts, encoders, strict=True)
             error = sum(part.error(own, deviation) for part, own in judged)
             if math.isfinite(error):
-                tried.append(_Candidate(error, kind, encoder))
+                tried.append(_Candidate(error, encoder))
     if not tried:
         return None
-    _, kind, encoder = _chosen(tried, unread, are_alike)
+    encoder = _chosen(tried, unread, are_alike).encoder
     with_code = covariance @ encoder.T
     return PublicCode(
-        kind=kind,
         n_pilot_pairs=len(values),
         shift=shift,
         encoder=encoder @ units.to.T / size @ kept.T,
@@ -308,7 +307,6 @@ class _Candidate(NamedTuple):
     """An encoder in output units, and the expected squared error of the decoded output."""
 
     error: float
-    kind: str
     encoder: Matrix
 
 
@@ -376,10 +374,4 @@ def _predictive(pilots: Pilots, order: int) -> Rows:
 
 
 # In the order of preference where all else is alike.
-CANDIDATES: dict[str, Callable[[Pilots, int], Rows]] = {
-    "contrasts": _contrasts,
-    "principal": _principal,
-    "diagonal": _diagonal,
-    "metric": _metric_axes,
-    "predictive": _predictive,
-}
+CANDIDATES = (_contrasts, _principal, _diagonal, _metric_axes, _predictive)

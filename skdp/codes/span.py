@@ -5,24 +5,20 @@ In output units z, which here differ by a scale for each value, the prior covari
     S = p C + (1 - p) diag(C) + (the same of A, times rho^2 n^2 / 2) + a diagonal,
 
 C the covariance of the pilot values, and the diagonal for changes that they do not show. p is the
-share of a new value that lies in the span of the pilots, estimated by leaving one out: where values
-have no structure the prior is a diagonal, and where they fill a small space the span of the pilots
-is all there is. There are two candidates:
+share of a new value that lies in the span of the pilots, estimated by leaving one out. The rows are
+axes of the part of S that lies in the span, at most `MAX_RANK`. They, and the changes of pilots
+along them, are combinations of pilots, and follow from the products of pilots.
 
-- Axes of the part of S that lies in the span, at most `MAX_RANK`. They, and the changes of pilots
-  along them, are combinations of pilots, and follow from the products of pilots.
-- The values themselves, weighted as the directions of any code, and decoded one by one.
-
-The former is exact in no limit: outside of its rows, and of what is correlated with them, the
-decoder returns the prior mean and its standard errors those of the prior. The latter is exact where
-all values are kept and the noise is gone.
+Outside of its rows, and of what is correlated with them, the decoder returns the prior mean, and
+its standard errors are those of the prior, however little noise there is. So no code is learned
+where the values themselves with their noise have a smaller error.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,18 +55,6 @@ class _Pilots(NamedTuple):
     def n_pairs(self) -> int:
         return len(self.rows) // 2
 
-    def code(self, kind: str, spread: Matrix, encoder: Matrix, **parts: Any) -> PublicCode:
-        """Make a code of these pilots; `spread` are the prior variances in output units."""
-        return PublicCode(
-            kind=kind,
-            n_pilot_pairs=self.n_pairs,
-            shift=self.shift,
-            encoder=encoder * self.scale,
-            mean=self.center,
-            deviations=np.sqrt(spread) / self.scale,
-            **parts,
-        )
-
 
 class _Axes(NamedTuple):
     """Axes as combinations of the pilots' rows, and their variances in the span."""
@@ -105,12 +89,17 @@ def learn_in_span(
         outputs, changes = np.split(rows, 2)
         reach *= math.sqrt(additive_share(n_samples, outputs + center * scale, changes))
     pilots = _Pilots(rows, center, scale, unseen, products, reach, shift)
-    best, most = None, -1.0
+    best, error = None, math.inf
+    if noises[0].most is None:  # the noise of each value by itself does not depend on their number
+        alone = noises[0].of(np.linalg.norm(differences, ord=noises[0].order, axis=1))
+        error = alone**2 * np.sum(scale**2)
     for noise in noises:
-        for learn in (_by_value, _in_axes):
-            code, deviation = learn(pilots, noise) or (None, 0.0)
-            if code is not None and (share := code.share_learned(deviation**2)) > most:
-                best, most = code, share
+        code, deviation = _learn_axes(pilots, noise) or (None, 0.0)
+        if code is not None:
+            spread = np.sum((code.deviations * scale) ** 2)
+            left = spread * (1 - code.share_learned(deviation**2))
+            if left <= error:
+                best, error = code, left
     return best
 
 
@@ -124,7 +113,7 @@ def _share_in_span(products: Matrix) -> float:
     return float(np.clip(1 - left.mean() / lengths.mean(), 0, 1))
 
 
-def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
+def _learn_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     """Learn a code of the axes in the span, each with a weight, and the deviation of its noise."""
     products, reach = pilots.products, pilots.reach
     m, d = pilots.n_pairs, len(pilots.scale)
@@ -138,12 +127,18 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
         return None
 
     # The part of the covariance outside of the span is a diagonal.
-    of_value, of_change = _moments(pilots.rows, reach)
+    values, changes = np.split(pilots.rows, 2)
+    of_value = (1 + 1 / m) / (m - 1) * np.sum((values - values.mean(axis=0)) ** 2, axis=0)
+    of_change = reach**2 / 2 * np.mean(changes**2, axis=0)
     spread = of_value + of_change + pilots.unseen
     outside = (1 - shares[0]) * of_value + (1 - shares[1]) * of_change + pilots.unseen
 
     def weights_of(axes: _Axes, changes: Matrix, ratio: float) -> Matrix:
-        return _weights(noise, axes.variances, _sizes(changes, noise.order), ratio)
+        """Weigh axes that matter alike, none of which is believed to hardly change."""
+        sizes: Matrix = np.mean(np.abs(changes) ** noise.order, axis=0) ** (1 / noise.order)
+        sizes = np.maximum(sizes, _LEAST_CHANGE * sizes.max())
+        variances, budget = axes.variances, noise.budget(ratio)
+        return fill(noise.order, np.ones_like(variances), variances, sizes, budget, noise.most)
 
     parts = []
     for fold, rest in folds(m, _N_FOLDS):
@@ -164,12 +159,14 @@ def _in_axes(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
     kept = np.flatnonzero(weights)
     encoder = weights[kept, None] * (whole.combinations[kept] @ pilots.rows)
     with_code = encoder * (whole.variances[kept, None] + outside)
-    code = pilots.code(
-        "principal",
-        spread,
-        encoder,
-        covariance=(with_code / pilots.scale).T,
+    code = PublicCode(
+        encoder=encoder * pilots.scale,
+        mean=pilots.center,
+        deviations=np.sqrt(spread) / pilots.scale,
         removable=with_code @ with_code.T / spread.sum(),
+        covariance=(with_code / pilots.scale).T,
+        n_pilot_pairs=m,
+        shift=pilots.shift,
     )
     return code, deviation_of(ratio)
 
@@ -187,51 +184,3 @@ def _axes_in_span(
     leading = leading[variances[leading] > _RIDGE * max(variances[-1], 0)]
     combinations = axes[:, leading].T @ factor / np.sqrt(variances[leading])[:, None]
     return _Axes(combinations, variances[leading])
-
-
-def _moments(block: Matrix, reach: float) -> tuple[Matrix, Matrix]:
-    """Return the variance of each value, and what records that are unlike add to it."""
-    m = len(block) // 2
-    of_value = (1 + 1 / m) / (m - 1) * np.sum((block[:m] - block[:m].mean(axis=0)) ** 2, axis=0)
-    return of_value, reach**2 / 2 * np.mean(block[m:] ** 2, axis=0)
-
-
-def _sizes(changes: Matrix, order: int) -> Matrix:
-    """Return the size of each column, by the norm."""
-    sizes: Matrix = np.mean(np.abs(changes) ** order, axis=0) ** (1 / order)
-    return sizes
-
-
-def _weights(noise: Noise, variances: Matrix, sizes: Matrix, ratio: float) -> Matrix:
-    """Weigh directions that matter alike, none of which is believed to hardly change."""
-    sizes = np.maximum(sizes, _LEAST_CHANGE * sizes.max())
-    budget = noise.budget(ratio)
-    return fill(noise.order, np.ones_like(variances), variances, sizes, budget, noise.most)
-
-
-def _by_value(pilots: _Pilots, noise: Noise) -> tuple[PublicCode, float] | None:
-    """Learn a code of the values themselves, and the deviation of its noise."""
-    order, m = noise.order, pilots.n_pairs
-
-    def seen(pairs: Any) -> tuple[Matrix, Matrix]:
-        rows = np.concatenate([pilots.rows[:m][pairs], pilots.rows[m:][pairs]])
-        spread = np.sum(_moments(rows, pilots.reach), axis=0) + pilots.unseen
-        return spread, _sizes(rows[len(rows) // 2 :], order)
-
-    spread, sizes = seen(slice(None))
-    parts = [(pilots.rows[m:][fold], *seen(rest)) for fold, rest in folds(m, _N_FOLDS)]
-    if not all(part_sizes.any() for _, _, part_sizes in parts):
-        return None  # most pairs do not change anything
-
-    def deviation_of(ratio: float) -> float:
-        codes = [changes * _weights(noise, var, by, ratio) for changes, var, by in parts]
-        return noise.of(np.linalg.norm(np.concatenate(codes), ord=order, axis=1))
-
-    ratio = FIRST_RATIO * deviation_of(FIRST_RATIO)
-    if ratio == 0:
-        return None
-    weights = _weights(noise, spread, sizes, ratio)
-    kept = np.flatnonzero(weights)
-    removable = (spread[kept] * weights[kept]) ** 2 / spread.sum()
-    code = pilots.code("diagonal", spread, weights, removable=removable)
-    return code, deviation_of(ratio)

@@ -178,7 +178,7 @@ def are_rounding(
     """Return whether rounding explains the difference of each pair, as far as a code shows it."""
     explained = within_rounding(values, others)
     found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
-    if type(geometry) is not Geometry or geometry.code is None:
+    if geometry.code is None:
         return found
     # a code may leave out all numbers that change, so the norm may be rounding that it lets through
     rounding = np.where(explained, _most_rounding(values, others), 0.0)

@@ -29,8 +29,6 @@ def code_of(mechanism, values, changes, metric=None, delta=DELTA, n_samples=100)
 
 def norm_of(code, order):
     """How much the encoder can enlarge a difference."""
-    if code.encoder.ndim == 1:
-        return np.abs(code.encoder).max()
     return np.linalg.norm(code.encoder, ord=order)  # the largest column, the spectral norm
 
 
@@ -80,7 +78,7 @@ def test_a_step_that_rounding_makes_singular_does_not_end_the_search():
 def test_no_difference_grows_in_very_many_values(mechanism):
     code = code_of(mechanism, *pilots(2500, 40), metric=np.linspace(1, 2, 2500))
     assert norm_of(code, mechanism.order) <= 1
-    assert code.n_released == (2500 if mechanism.most_values is None else pytest.approx(8, abs=8))
+    assert code.n_released <= (100 if mechanism.most_values is None else 16)
     variance = (DELTA * mechanism.unit_deviation(code.n_released)) ** 2
     assert 0.1 < code.share_learned(variance) <= 1
     errors = code.standard_errors(variance)

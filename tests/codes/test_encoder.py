@@ -158,11 +158,11 @@ def test_less_noise_releases_more_numbers_and_more_noise_one():
 def test_of_candidates_as_good_all_numbers_are_read_where_most_is_learned_else_the_fewest(unread):
     rows = {1: 1.14, 2: 1.0, 3: 1.12, 4: 1.1, 5: 2.0}  # 3 and 4 are square; 5 is too bad
     sizes = {1: 1, 2: 2, 3: 3, 4: 3, 5: 3}
-    tried = [module._Candidate(error, str(n), np.zeros((sizes[n], 3))) for n, error in rows.items()]
-    assert module._chosen(tried, unread).kind == ("4" if unread == 30 else "1")
-    as_few = [module._Candidate(error, "", np.zeros((1, 3))) for error in (1.1, 1.0)]
+    tried = [module._Candidate(error, np.zeros((sizes[n], 3))) for n, error in rows.items()]
+    assert module._chosen(tried, unread).error == (1.1 if unread == 30 else 1.14)
+    as_few = [module._Candidate(error, np.zeros((1, 3))) for error in (1.1, 1.0)]
     assert [module._chosen(as_few, 2.0, are_alike).error for are_alike in (0, 1)] == [1.1, 1.0]
-    assert module._chosen(tried[:2], unread).kind == "1"
+    assert module._chosen(tried[:2], unread).error == 1.14
 
 
 def test_more_shift_trusts_the_pilots_less():
@@ -313,7 +313,7 @@ def test_pairs_of_which_few_change_anything(order, d, n_changed, shift):
     differences[:n_changed, : max(1, d // 5)] = 1e-3
     code = learn(values, differences, None, order, shift=shift)
     if code is None:
-        assert n_changed < 5
+        assert n_changed < 5 or d == 2500  # the values are told better by themselves
         return
     decoded = code.decode(code.forward(values.mean(axis=0)), 1.0)
     np.testing.assert_allclose(decoded, values.mean(axis=0), atol=1e-9)
@@ -331,7 +331,6 @@ def test_what_is_recorded():
     values, differences = pilots(50)
     code = learn(values, differences, shift=0.3)
     assert (code.n_pilot_pairs, code.shift, code.size) == (50, 0.3, 6)
-    assert code.kind in module.CANDIDATES
 
 
 def test_a_local_metric_and_a_diagonal_one_are_taken():
