@@ -129,7 +129,7 @@ REFUSED = {
     "a gap": (np.array([1]), np.array([np.nan]), "which cannot hold"),
     "columns": (X, X[:, :1], "its X has 1 column, and that of the data has 2 columns"),
     "sparse columns": (sparse.csr_array(X), sparse.csr_array(X[:, :1]), "has 1 column, and"),
-    "order of columns": (frame(["f8", "f8"]), frame(["f8", "f8"])[["b", "a"]], "in this order"),
+    "order of columns": (frame(["f8", "f8"]), frame(["f8", "f8"])[["b", "a"]], "another order"),
     "column": (
         frame(["uint8", "f8"]),
         frame(["f8", "f8"]) + 300,
@@ -155,10 +155,17 @@ class Own(np.ndarray):
     """Such as a matrix, which multiplies in its own way."""
 
 
-@pytest.mark.parametrize("kind", [lambda X: X.view(Own), np.ma.masked_array])
-def test_arrays_that_compute_in_their_own_way_are_refused(kind):
-    with pytest.raises(TypeError, match=r"private X must be a plain array. Got \w+. Pass"):
-        released(mean, kind(X), UniformOracle([(0, 1)] * 2))
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda X: X.view(Own), r"plain array. Got \w+. Pass"),
+        (np.ma.masked_array, r"plain array. Got \w+. Pass"),
+        (lambda X: pd.DataFrame(X).astype(pd.SparseDtype(float)), "sparse columns. Fill them"),
+    ],
+)
+def test_arrays_that_compute_in_their_own_way_are_refused(make, word):
+    with pytest.raises(TypeError, match=word):
+        released(mean, make(X), UniformOracle([(0, 1)] * 2))
 
 
 def test_arrays_on_disk_are_plain(tmp_path):
@@ -212,7 +219,7 @@ def test_a_column_of_categories_has_those_of_the_oracle():
     encode = make_column_transformer((OrdinalEncoder(), ["b"]), remainder="passthrough")
     fitted = model(make_pipeline(encode, Ridge()), PublicDataOracle(public, y_public)).fit(data, y)
     assert b"31337" not in pickle.dumps(fitted.estimator_)
-    assert "X pandas.DataFrame of ['category of 2', 'float64']" in str(fitted.plan_.schema)
+    assert "X pandas.DataFrame of ['category', 'float64']" in str(fitted.plan_.schema)
     data.loc[0, "b"] = "person 31337"
     for told in (data, data.astype({"b": str})):  # declared or not
         with pytest.raises(
@@ -482,7 +489,7 @@ def test_a_list_declares_no_type():
 
 def test_a_complex_number_is_not_made_real():
     for data in (X, frame(["f8", "f8"])):
-        with pytest.raises(ValueError, match="which cannot hold its values"):
+        with pytest.raises(ValueError, match="holds complex128"):
             Schema.of(Dataset(data)).convert(Dataset(1j * X_public), "The oracle f")
 
 
