@@ -138,11 +138,8 @@ def check_levels(
     name: str, values: object, owner: str, low: float = -math.inf
 ) -> NDArray[np.float64]:
     """Return numbers of at least `low`, or NaN, in an array of any shape."""
-    try:
-        levels = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        levels = np.asarray(None)
-    if levels.dtype.kind not in "fiu":
+    levels = floats(values)
+    if levels is None or np.asarray(values).dtype.kind not in "fiu":
         raise TypeError(
             f"The {name!r} parameter of {owner} must hold real numbers. Got {shown(values)}."
         )
@@ -151,24 +148,22 @@ def check_levels(
             f"The {name!r} parameter of {owner} must hold numbers of at least {low:g}. "
             f"Got {shown(values)}."
         )
-    return levels.astype(np.float64)
+    return levels
 
 
 def check_ranges(name: str, ranges: object, owner: str) -> NDArray[np.float64]:
     """Return pairs (low, high), finite and in order, in an array."""
-    pairs, where = floats(ranges), ""
-    fits = pairs is not None and pairs.ndim == 2 and pairs.shape[1] == 2 and len(pairs) > 0
-    if pairs is not None and fits:
-        fit = np.isfinite(pairs).all(axis=1) & (pairs[:, 0] <= pairs[:, 1])
-        where, fits = f", of which row {np.argmin(fit)} is no such pair", bool(fit.all())
-    if pairs is None or not fits:
-        one = pairs is not None and pairs.shape[1:] == (2,) and len(np.unique(pairs, axis=0)) == 1
-        got = tuple(pairs[0].tolist()) if pairs is not None and one else f"{shown(ranges)}{where}"
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must give finite (low, high) with low at most "
-            f"high, a pair for each column. Got {got}."
-        )
-    return pairs
+    pairs = floats(ranges)
+    if pairs is None or pairs.shape[1:] != (2,) or not len(pairs):
+        got = shown(ranges)
+    elif not (fits := np.isfinite(pairs).all(axis=1) & (pairs[:, 0] <= pairs[:, 1])).all():
+        got = str(tuple(pairs[np.argmin(fits)].tolist()))  # a range is public
+    else:
+        return pairs
+    raise ValueError(
+        f"The {name!r} parameter of {owner} must give finite (low, high) with low at most high, a "
+        f"pair for each column. Got {got}."
+    )
 
 
 def wrapped(said: str, first: str = "") -> str:

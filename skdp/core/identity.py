@@ -105,14 +105,13 @@ def origin_of(module: str | None) -> str | None:
 
 def _describe(distribution: metadata.Distribution, file: str) -> str:
     """Name a distribution with its version; empty if the file is another's, or one to be edited."""
-    origin = json.loads(distribution.read_text("direct_url.json") or "{}")
-    folder = Path(url2pathname(urlsplit(origin.get("url", "")).path))
-    is_edited = "dir_info" in origin and folder.is_dir()
+    origin = distribution.read_text("direct_url.json") or ""  # a version may be reused
+    url = urlsplit(json.loads(origin or "{}").get("url", ""))
+    is_edited = url.scheme == "file" and Path(url2pathname(url.path)).is_dir()
     site = Path(str(distribution.locate_file(""))).resolve()
     if is_edited or site not in Path(file).resolve().parents:
         return ""
-    exact = origin.get("archive_info") or origin.get("vcs_info") or ""  # a version may be reused
-    return f"{distribution.name} {distribution.version} {exact}"
+    return f"{distribution.name} {distribution.version} {origin}"
 
 
 class _Reader:

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
-from skdp.core.interrupts import raise_noted
 from skdp.core.oracle import Oracle
+from skdp.core.room import raise_noted
 from skdp.core.schema import Schema
 from skdp.core.streams import block_key, pair_key, pilot_key, streams
 from skdp.core.target import LabeledValueError, Target, pair_values
