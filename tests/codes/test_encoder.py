@@ -220,13 +220,6 @@ def test_learning_twice_gives_the_same_bits():
     assert pickle.dumps(one) == pickle.dumps(other)
 
 
-def test_a_constant_added_to_the_values_moves_only_the_mean():
-    values, differences = pilots()
-    one, other = learn(values, differences), learn(values + 1000.0, differences)
-    np.testing.assert_allclose(other.encoder, one.encoder, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(other.mean, one.mean + 1000)
-
-
 # Edges.
 
 
@@ -284,16 +277,6 @@ def test_what_is_not_seen_of_a_change_follows_from_how_far_pilots_differ():
     assert not unseen[2:].any()
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_values_that_repeat_each_other(order):
-    """S and A are singular: the prior is of rank 3, and so is the code."""
-    values, differences = pilots(d=3)
-    values, differences = np.tile(values, 2), np.tile(differences, 2)
-    code = learn(values, differences, None, order, deviation=1e-3, shift=0.0)
-    decoded = code.decode(code.forward(values[0]), 1.0)
-    np.testing.assert_allclose(decoded, values[0], atol=0.02)
-
-
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_values_that_do_not_differ_between_pilots(shift):
     _, differences = pilots()
@@ -325,19 +308,6 @@ def test_nothing_is_learned_without_noise_without_changes_or_from_few_pilots():
     assert learn(values, 0 * differences) is None
     for few in (4, 1):
         assert learn(values[:few], differences[:few]) is None
-
-
-def test_what_is_recorded():
-    values, differences = pilots(50)
-    code = learn(values, differences, shift=0.3)
-    assert (code.n_pilot_pairs, code.shift, code.size) == (50, 0.3, 6)
-
-
-def test_a_local_metric_and_a_diagonal_one_are_taken():
-    values, differences = pilots()
-    for metric in (LocalMetric(metric_of(6)), np.geomspace(1, 10, 6)):
-        code = learn(values, differences, metric)
-        assert np.isfinite(code.decode(code.forward(values[0]), 1.0)).all()
 
 
 @pytest.mark.loop(

@@ -8,7 +8,6 @@ import pytest
 from skdp.codes import encoder
 from skdp.codes.encoder import learn_code
 from skdp.codes.water import Noise
-from skdp.core.code import PublicCode
 
 ORDERS = [1, 2]
 
@@ -130,19 +129,3 @@ def test_no_array_of_all_by_all():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 * values.nbytes  # 127 MB; all by all are 800
-
-
-def test_prior_variances_and_copies_of_a_large_code():
-    values, differences = pilots(20, 2100)
-    code = learn(values, differences)
-    ratios = code.deviations**2 / prior_variances(values, differences)  # of half of the pilots
-    assert 0.5 < np.median(ratios) < 1.5
-    stored = PublicCode.from_dict(code.to_dict())
-    assert stored == code
-    np.testing.assert_array_equal(stored.forward(values[1]), code.forward(values[1]))
-    small = learn(1e-50 * values, 1e-50 * differences)
-    np.testing.assert_allclose(small.share_learned(1.0), code.share_learned(1.0), rtol=1e-3)
-
-
-def prior_variances(values, differences):
-    return values.var(axis=0, ddof=1) + (0.2 * 50) ** 2 / 2 * np.mean(differences**2, axis=0)

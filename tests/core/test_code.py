@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import integrate, special, stats
+from scipy import special, stats
 
 from skdp.core.code import PublicCode
 from skdp.core.spectrum import normal_laws
@@ -148,33 +148,14 @@ def test_what_is_unlike_in_one_direction_makes_the_others_little_wider():
     assert unlike[2] > 1e5
 
 
-@pytest.mark.parametrize("ratio", [0.1, 1.0, 10.0])
-def test_six_laws_are_near_to_the_law_with_laplace_noise(ratio):
-    """From 1 to 8 deviations, beside the convolution; one normal law would be off by up to 20."""
-    values = np.linspace(1, 8, 8) * np.hypot(1, ratio)
-    law, noise = stats.norm(), stats.laplace(scale=ratio / np.sqrt(2))
-    exact = [
-        integrate.quad(lambda e, y=y: law.pdf(y - e) * noise.pdf(e), y - 9, y + 9, points=[0])[0]
-        for y in values
-    ]
-    near = log_with_laplace_noise(values, np.ones(8), ratio**2)
-    np.testing.assert_allclose(near, np.log(exact), atol=0.3)
-
-
 @pytest.mark.parametrize("size", [1e4, 1e6, 1e9])
-@pytest.mark.parametrize("diagonal", [True, False])
-def test_of_all_numbers_a_contradiction_of_any_size_leaves_what_the_noise_does(size, diagonal):
+def test_of_all_numbers_a_contradiction_of_any_size_leaves_what_the_noise_does(size):
     """A wrong unit: no prior can be had for it, and it spoils nothing."""
-    code, mean, covariance = random_code(5, 5)
-    matrix = code.encoder
-    if diagonal:
-        scales = np.arange(1.0, 6)
-        matrix = np.diag(scales)
-        code = diagonal_code(scales, np.sqrt(np.diag(covariance)), mean)
+    code, mean, _ = random_code(5, 5)
     values = mean + size * np.array([1.0, -1, 2, -2, 0.5])
     noisy, variance = code.forward(values), 0.01
     np.testing.assert_allclose(code.decode(noisy, variance), values, atol=0.3)
-    noise = np.sqrt(variance * np.sum(np.linalg.inv(matrix) ** 2, axis=1))
+    noise = np.sqrt(variance * np.sum(np.linalg.inv(code.encoder) ** 2, axis=1))
     np.testing.assert_allclose(code.standard_errors(variance, noisy), noise, rtol=0.01)
 
 
@@ -202,15 +183,6 @@ def test_without_noise_a_short_code_has_no_error_where_it_is_met():
     errors = plain_code([1.0, 1.0, 1.0], 2, 0.2).standard_errors(0.0, [1e6, 1.0])
     assert not errors[:2].any()
     assert errors[2] > 1e5
-
-
-@pytest.mark.parametrize("size", [1e-150, 1e-80, 1e80])
-def test_the_unit_of_a_code_does_not_matter(size):
-    errors = [
-        diagonal_code([unit], shift=0.2).standard_errors(unit**2, [unit * 3])
-        for unit in (1.0, size)
-    ]
-    assert errors[1] == pytest.approx(errors[0])
 
 
 def test_numbers_of_the_same_variance_are_read_one_by_one():

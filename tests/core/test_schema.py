@@ -237,11 +237,6 @@ def test_numbers_are_not_taken_for_the_categories_of_an_oracle():
         model(OrdinalEncoder(), oracle).fit(pd.DataFrame({"a": np.arange(60)}), y)
 
 
-def test_words_are_said_to_be_strings():
-    words = np.array(["yes", "no"])
-    assert str(Schema.of(Dataset(X[:2], words))).endswith("y numpy.ndarray of ['string']")
-
-
 def test_no_message_tells_categories_by_a_digest():
     """Whoever guesses who is in the data could make the digest of the guess."""
     data = pd.DataFrame({"b": pd.Series(["low", "person 31337"] * 30, dtype="category")})
@@ -312,24 +307,11 @@ def with_default(n, rng, table=X):
     return table[rng.integers(len(table), size=n)]
 
 
-class Slotted:
-    """An oracle without a dictionary of attributes."""
-
-    __slots__ = ("table",)
-
-    def __init__(self, table):
-        self.table = table
-
-    def __call__(self, n, rng):
-        return with_default(n, rng, self.table)
-
-
 HOLDERS = {
     "public table": lambda data: PublicDataOracle(data),
     "view": lambda data: PublicDataOracle(data[::-1]),
     "partial": lambda data: functools.partial(with_default, table=data),
     "default": lambda data: with_default,
-    "slots": Slotted,
     "density": lambda data: KernelDensity(bandwidth=0.1).fit(data),
     "labels": lambda data: PublicDataOracle(X_public, data[:, 0]),
 }
@@ -365,13 +347,6 @@ def test_other_containers_of_private_records_are_refused_too(data):
     with pytest.raises(ValueError, match="holds the private records"):
         check_is_public(PublicDataOracle(data), Dataset(data))
     check_is_public(PublicDataOracle(data[:30]), Dataset(data[30:]))
-
-
-def test_the_other_half_of_a_table_is_public():
-    both = rng.normal(size=(100, 2))
-    check_is_public(PublicDataOracle(both[::2]), Dataset(both[1::2]))
-    check_is_public(PublicDataOracle(both[:50]), Dataset(both[50:]))
-    check_is_public(PublicDataOracle(both.copy()), Dataset(both))
 
 
 class Buffered:
