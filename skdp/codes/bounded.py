@@ -33,8 +33,8 @@ from skdp.codes.learning import (
     MAX_DENSE,
     MAX_RANK,
     center_of,
-    check_pilots,
     least_changes,
+    matrix_of,
     with_least_changes,
 )
 from skdp.codes.prior import OutputUnits, Prior
@@ -94,7 +94,8 @@ def _learn(
     reach: float,
 ) -> PublicCode:
     center, d = center_of(values), values.shape[1]
-    changes, matrix, local = check_pilots(differences / sensitivity, metric)
+    matrix, local = matrix_of(metric, d)
+    changes = differences / sensitivity
     changes = with_least_changes(changes, least_changes(changes, metric))
     pilots = _Pilots((values - center) / sensitivity, changes, matrix, local, reach)
     learn = _learn_all if d <= MAX_DENSE else _learn_axes

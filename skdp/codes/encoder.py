@@ -44,11 +44,11 @@ from skdp.codes.learning import (
     MAX_RANK,
     center_of,
     center_of_alike,
-    check_pilots,
     folds,
     in_units,
     least_changes,
     least_share,
+    matrix_of,
     seldom_change,
     with_least_changes,
     with_rare_changes,
@@ -123,14 +123,8 @@ def learn_code(
     learned without noise, with noise beyond reason, without any difference or with fewer than 5
     pilots.
     """
-    differences, matrix, local = check_pilots(differences, metric)
-    values, _, _ = check_pilots(values, None)
-    if values.shape != differences.shape:
-        raise ValueError(
-            "There must be as many pilot values as pilot differences. Got arrays of shapes "
-            f"{values.shape} and {differences.shape}."
-        )
     n_pilots, d = values.shape
+    matrix, local = matrix_of(metric, d)
     fits = all(0 < noise.deviation < _MOST_NOISE for noise in noises)
     if not fits or n_pilots < LEAST_PILOTS or not differences.any():
         return None

@@ -84,20 +84,15 @@ def check_count(
 ) -> int:
     """Return an integer of the range; refuse fractions, NaN and booleans, however whole."""
     rule = f"of at least {at_least}" if at_most is None else f"from {at_least} to {_short(at_most)}"
-    message = f"The {name!r} parameter of {owner} must be an integer {rule}. Got {shown(value)}"
+    message = f"The {name!r} parameter of {owner} must be an integer {rule}. Got {shown(value)}."
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{message}{_type_of_scalar(value)}.")
+        raise TypeError(message)
     count = int(value)
     if count > MOST and at_most is None:
         return check_count(name, value, owner, at_least=at_least, at_most=MOST)
     if count < at_least or (at_most is not None and count > at_most):
-        raise ValueError(f"{message}.")
+        raise ValueError(message)
     return count
-
-
-def _type_of_scalar(value: object) -> str:
-    """Name the type of a value that is shown by its repr."""
-    return f" of type {type(value).__name__}" if shown(value) == repr(value) else ""
 
 
 def _short(number: int) -> str:
@@ -113,10 +108,7 @@ def check_real(
     left, right = "[" if "l" in closed else "(", "]" if "r" in closed else ")"
     interval = f"in {left}{low:g}, {high:g}{right}. Got {shown(value)}"
     if not is_real(value):
-        raise TypeError(
-            f"The {name!r} parameter of {owner} must be a real number {interval}"
-            f"{_type_of_scalar(value)}."
-        )
+        raise TypeError(f"The {name!r} parameter of {owner} must be a real number {interval}.")
     try:
         number = float(value)
     except OverflowError:  # an integer that no double comes near

@@ -111,16 +111,6 @@ def as_objects(values: Container) -> NDArray[np.object_]:
     return np.asarray(values, dtype=object)
 
 
-def as_array_of(container: Container) -> NDArray:
-    """Return a frame or series as the array that its declared types give."""
-    dtypes = dtypes_of(container)
-    if not all(map(holds_numbers, dtypes)):
-        return as_objects(container)
-    if all(isinstance(dtype, np.dtype) for dtype in dtypes):
-        return container.to_numpy(dtype=np.result_type(*dtypes))
-    return as_doubles(container)
-
-
 def with_doubles(X: Container, are_objects: bool = False) -> Container:
     """Return records whose columns of numbers, and perhaps of objects, are doubles."""
 
@@ -225,9 +215,16 @@ def _among(column: NDArray, labels: NDArray) -> NDArray:
 
 
 def as_array(container: Container) -> NDArray:
-    """Return the entries of a container as an array; of a sparse one those that are stored."""
+    """Return a container as an array; of a frame or series of the type that it declares."""
+    if belongs_to(container, "pandas", "polars"):
+        dtypes = dtypes_of(container)
+        if not all(map(holds_numbers, dtypes)):
+            return as_objects(container)
+        if all(isinstance(dtype, np.dtype) for dtype in dtypes):
+            return container.to_numpy(dtype=np.result_type(*dtypes))
+        return as_doubles(container)
     if sparse.issparse(container):
-        return container.tocsr().data
+        return container.toarray()
     try:
         return np.asarray(container)
     except ValueError:  # records of different lengths, such as lists of words
@@ -237,7 +234,7 @@ def as_array(container: Container) -> NDArray:
 def numeric_parts(container: Container) -> Iterator[tuple[str | None, NDArray]]:
     """Yield the numeric columns of a frame with their places, or an array of floats."""
     if not belongs_to(container, "pandas", "polars"):
-        values = as_array(container)
+        values = container.tocsr().data if sparse.issparse(container) else as_array(container)
         if values.dtype.kind == "f":
             yield None, values
         return

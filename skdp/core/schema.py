@@ -34,7 +34,7 @@ from skdp.core.dtypes import (
     series_of,
     without_digest,
 )
-from skdp.core.plain import as_array, as_array_of, plain
+from skdp.core.plain import as_array, plain
 from skdp.core.types import Container
 
 Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
@@ -110,11 +110,11 @@ class Form:
             return np.ascontiguousarray(container)
         if self.names:
             given = belongs_to(container, "pandas", "polars") and len(container.shape) == 1
-            values = container if given else self._reshape(_as_array(container))
+            values = container if given else self._reshape(as_array(container))
             return series_of(self.kind, self.names[0], values, self.dtypes[0])
         if sparse.issparse(container) and self.kind is not np.ndarray:
             return self._sparse(container)
-        array = cast(self._reshape(_as_array(container)), self.dtypes[0])
+        array = cast(self._reshape(as_array(container)), self.dtypes[0])
         if self.kind is np.ndarray:
             return np.ascontiguousarray(array)
         return self._sparse(sparse.csr_array(array))
@@ -164,7 +164,7 @@ class Form:
                 raise MisfitError(f" has other columns.{differ}")
             columns = (container[name] for name in self.names)
         else:
-            columns = self._reshape(_as_array(container)).T
+            columns = self._reshape(as_array(container)).T
         kind = sys.modules[self.kind.__module__.partition(".")[0]].Series
         parts = zip(self.names, columns, self.dtypes, strict=True)
         return self.kind({name: series_of(kind, name, *part) for name, *part in parts})
@@ -247,13 +247,6 @@ def declared(dataset: Dataset) -> Dataset:
                 "declare a type. Got a list: write np.asarray of it."
             )
     return Dataset(*map(plain, dataset.parts, Dataset._fields))
-
-
-def _as_array(container: Container) -> NDArray:
-    """Return records that an oracle drew as an array."""
-    if belongs_to(container, "pandas", "polars"):
-        return as_array_of(container)
-    return container.toarray() if sparse.issparse(container) else as_array(container)
 
 
 def describe_key(key: tuple[Key, ...]) -> str:

@@ -310,21 +310,6 @@ def test_nothing_is_learned_without_noise_without_changes_or_from_few_pilots():
         assert learn(values[:few], differences[:few]) is None
 
 
-@pytest.mark.loop(
-    ("values", "differences"),
-    [
-        (np.ones((9, 2)), np.ones((9, 3))),
-        (np.ones((8, 3)), np.ones((9, 3))),
-        (np.full((9, 3), np.nan), np.ones((9, 3))),
-        (np.ones((9, 3)), np.full((9, 3), np.inf)),
-        (np.ones(3), np.ones(3)),
-    ],
-)
-def test_pilots_that_do_not_fit_or_are_not_finite_are_refused(values, differences):
-    with pytest.raises(ValueError, match="pilot"):
-        learn(values, differences)
-
-
 @pytest.mark.parametrize(("d", "few"), [(6, 4), (2500, 1000)])
 @pytest.mark.parametrize("shift", [0.1, 1.0])
 def test_where_a_function_is_all_but_zero_errors_allow_for_one_record_that_is_there(shift, d, few):
