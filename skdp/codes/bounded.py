@@ -69,10 +69,29 @@ def with_bounded_code(
     noise, code = mechanism.unit_deviation(1), None
     in_range = _SMALLEST < sensitivity < _LARGEST and 0 < noise < _MOST_NOISE
     if in_range and len(values) >= LEAST_PILOTS and differences.any():
-        pilots = values, differences, metric, mechanism.shift * n_samples
         with suppress(ValueError), np.errstate(all="ignore"):  # beyond what doubles can square
-            code = _learn(mechanism, sensitivity, *pilots)
+            code = _learn(mechanism, sensitivity, values, differences, metric, n_samples)
     return mechanism.with_code(code)
+
+
+def _learn(
+    mechanism: Any, size: float, values: Matrix, differences: Matrix, metric: Any, n_samples: int
+) -> PublicCode:
+    (m, d), center, changes = values.shape, center_of(values), differences / size
+    changes = with_least_changes(changes, least_changes(changes, metric))
+    reach = mechanism.shift * n_samples
+    pilots = _Pilots((values - center) / size, changes, *matrix_of(metric, d), reach)
+    learn = _learn_all if d <= MAX_DENSE else _learn_axes
+    encoder, with_code, variances, removable = learn(mechanism, pilots)
+    return PublicCode(
+        n_pilot_pairs=m,
+        shift=float(mechanism.shift),
+        encoder=encoder,
+        mean=center,
+        covariance=with_code * size**2,
+        deviations=size * np.sqrt(variances),
+        removable=removable * size**2,
+    )
 
 
 class _Pilots(NamedTuple):
@@ -83,32 +102,6 @@ class _Pilots(NamedTuple):
     metric: Matrix | None
     local: bool
     reach: float
-
-
-def _learn(
-    mechanism: Any,
-    sensitivity: float,
-    values: Matrix,
-    differences: Matrix,
-    metric: OutputMetric | None,
-    reach: float,
-) -> PublicCode:
-    center, d = center_of(values), values.shape[1]
-    matrix, local = matrix_of(metric, d)
-    changes = differences / sensitivity
-    changes = with_least_changes(changes, least_changes(changes, metric))
-    pilots = _Pilots((values - center) / sensitivity, changes, matrix, local, reach)
-    learn = _learn_all if d <= MAX_DENSE else _learn_axes
-    encoder, with_code, variances, removable = learn(mechanism, pilots)
-    return PublicCode(
-        n_pilot_pairs=len(values),
-        shift=float(mechanism.shift),
-        encoder=encoder,
-        mean=center,
-        covariance=with_code * sensitivity**2,
-        deviations=sensitivity * np.sqrt(variances),
-        removable=removable * sensitivity**2,
-    )
 
 
 def _learn_all(mechanism: Any, pilots: _Pilots) -> tuple[Matrix, ...]:
