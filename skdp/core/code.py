@@ -268,7 +268,7 @@ class PublicCode:
                 part.flags.writeable = False
         vars(self).update(state)
 
-    def __deepcopy__(self, memo: Any) -> PublicCode:
+    def __deepcopy__(self, memo: object) -> PublicCode:
         return self  # it may be large, and nobody can write into it
 
     def to_dict(self) -> dict[str, Any]:
