@@ -43,27 +43,13 @@ Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Form:
-    """The public facts about one container, besides the number of its records.
+    """The public facts about one container, besides the number of its records."""
 
-    Parameters
-    ----------
-    kind : type
-        Its class.
-    shape : tuple of int
-        The shape of one record.
-    dtypes : tuple of dtype
-        One for each column of a frame, otherwise a single one.
-    names : tuple, default=()
-        The names of a frame's columns, or of a series.
-    index_dtype : dtype or None, default=None
-        Type of the indices of a sparse container: some solvers take one width only.
-    """
-
-    kind: Any
-    shape: tuple[int, ...]
-    dtypes: tuple[DType, ...]
-    names: tuple[object, ...] = ()
-    index_dtype: np.dtype | None = None
+    kind: Any  # its class
+    shape: tuple[int, ...]  # of one record
+    dtypes: tuple[DType, ...]  # one for each column of a frame, otherwise a single one
+    names: tuple[object, ...] = ()  # of the columns of a frame, or of a series
+    index_dtype: np.dtype | None = None  # of a sparse container: some solvers take one width only
 
     @classmethod
     def of(cls, container: Container) -> Form:
@@ -172,18 +158,10 @@ class Form:
 
 @dataclass(frozen=True)
 class Schema:
-    """The forms of the parts of a dataset.
-
-    Parameters
-    ----------
-    parts : tuple of Form
-        Of X, and of y and sample_weight where there are any.
-    allow_nan : bool, default=False
-        Whether the target takes missing entries of X.
-    """
+    """The forms of the parts of a dataset: of X, and of y and sample_weight if there are any."""
 
     parts: tuple[Form, ...]
-    allow_nan: bool = field(default=False, compare=False)
+    allow_nan: bool = field(default=False, compare=False)  # of entries of X, by the target
 
     @classmethod
     def of(cls, dataset: Dataset, allow_nan: bool = False) -> Schema:
