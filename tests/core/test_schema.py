@@ -436,14 +436,6 @@ def test_pairs_have_the_sparse_format_of_the_private_records(kind):
     assert seen.pop()[0] is type(private.tocsr())
 
 
-def test_an_oracle_may_yield_any_sparse_format():
-    for kind in SPARSE:
-        estimate = sampler(lambda n, rng, kind=kind: kind(rng.uniform(size=(n, 2)))).sample(
-            lambda X: X.sum(), 20, "l1"
-        )
-        assert estimate.value > 0
-
-
 def test_sparse_records_are_stored_in_one_way_only():
     """A sum of squares of the entries would be that of 1000, not of the numbers they make."""
     numbers = np.array([0.5, 0.0, 0.25])
