@@ -26,7 +26,6 @@ from skdp.core.schema import (
     declared,
     describe_columns,
     describe_key,
-    warn_of_lost_categories,
 )
 from skdp.core.target import Target, replaces
 from skdp.core.types import AxisLabels, Container, Estimator, Scoring, Values
@@ -455,8 +454,7 @@ class ReleasePlan:
                 f"the plan has. Got parts of {lengths}. Make a plan for this number."
             )
         dataset = declared(dataset)
-        own = Schema.of(dataset)
-        given = own.agree(self.schema)
+        given = Schema.of(dataset).agree(self.schema)
         if given != self.schema:
             raise ValueError(
                 "The private dataset is of another form than the plan: "
@@ -464,7 +462,6 @@ class ReleasePlan:
                 f"{describe_columns(given.key, self.schema.key)} Bring it into the form of the "
                 "plan, or make a plan for data of this form, with 'like'."
             )
-        warn_of_lost_categories(own, self.schema)
         if self.classes is not None:
             is_sampled = isinstance(self.sensitivity, SensitivityEstimate)
             needed = is_sampled and self.target.needs_labels[dataset.y.ndim - 1]

@@ -1,6 +1,9 @@
 """What many tests begin with: a private estimator whose pairs are few and whose noise is seeded."""
 
+import numpy as np
+
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
+from skdp.codes import PublicCode
 
 
 def sampler(*public, **options):
@@ -19,3 +22,19 @@ def private(estimator, *public, **options):
 def fitted_state(model):
     """Return the attributes that a fit has set, by name."""
     return {name: value for name, value in vars(model).items() if name not in model.get_params()}
+
+
+def diagonal_code(encoder, deviations=None, mean=None, **options):
+    """Make a code of each number by itself, of deviation 1 and mean 0 unless they are given."""
+    encoder = np.asarray(encoder, dtype=float)
+    deviations = np.ones(len(encoder)) if deviations is None else np.asarray(deviations)
+    rows = np.diag(encoder)[encoder != 0]
+    covariance = deviations[:, None] ** 2 * rows.T
+    return PublicCode(
+        encoder=rows,
+        mean=np.zeros(len(encoder)) if mean is None else mean,
+        deviations=deviations,
+        removable=covariance.T @ covariance / max(np.sum(deviations**2), 1e-300),
+        covariance=covariance,
+        **options,
+    )

@@ -80,11 +80,6 @@ def unnamed(make):
     return renamed
 
 
-def sparse_columns(columns):
-    made = pd.DataFrame({name: np.array(each, dtype=float) for name, each in columns.items()})
-    return made.astype(pd.SparseDtype(float))
-
-
 # by name: what makes the container of a table, and the entries that its type can hold
 TABLES = {
     **{name: (numpy_of(name), [MASK, WILD, -WILD]) for name in ("float64", "longdouble")},
@@ -94,7 +89,6 @@ TABLES = {
     "list": (lambda values: values.tolist(), [NULL, MASK, WILD, TEXT, 0.5]),
     "csr": (lambda values: sparse.csr_array(values.astype(float)), [MASK, WILD]),
     "dok": (lambda values: sparse.dok_matrix(values.astype(float)), [MASK, WILD]),
-    "sparse columns": (frame_of(sparse_columns), [MASK, WILD]),
     "object columns": (frame_of(pandas_of(object)), [NULL, TEXT, *ODD[3:]]),
 }
 for _dtype in ("Int64", "UInt8", "UInt16", "boolean", "Float32", "float64"):

@@ -32,11 +32,11 @@ from skdp import (
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import svm_bound
-from skdp.codes import Geometry, PublicCode
+from skdp.codes import Geometry
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.core.target import as_target
-from tests.helpers import private, sampler
+from tests.helpers import diagonal_code, private, sampler
 
 rng = np.random.default_rng(0)
 X, X_public = rng.normal(size=(2, 80, 3))
@@ -115,7 +115,7 @@ def test_parts_of_plans_are_not_mixed():
     for stored in (known, pickle.loads(pickle.dumps(known))):
         with pytest.raises(ValueError, match="another target"):
             replace(stored, target=as_target(np.median))
-    code = PublicCode(np.full(3, 1e-3), np.zeros(3), np.full(3, 1e9), np.ones(3) / 3)
+    code = diagonal_code(np.full(3, 1e-3), np.full(3, 1e9))
     for each in (plan, known):
         ledger = PrivacyAccountant(":memory:", epsilon=10, delta=1e-3)
         each.mechanism.set_params(epsilon=2.0)
@@ -179,7 +179,7 @@ def test_labels_that_are_strings_are_of_one_form():
 @pytest.mark.parametrize("what", ["function", "estimator"])
 def test_a_code_of_another_size_is_refused_before_it_is_paid_for(where, what):
     """Of a sensitivity that is known, nothing else tells how many values there are."""
-    code = PublicCode(np.arange(1.0, 6.0), np.zeros(5), np.full(5, 1e9), np.ones(5) / 5)
+    code = diagonal_code(np.arange(1.0, 6.0), np.full(5, 1e9))
     mechanism = LaplaceMechanism(1.0, code=code)
     known = 0.1 if where == "mechanism" else KnownSensitivity(0.1, Geometry(1, code), 80)
     budget = PrivacyAccountant(":memory:", epsilon=9.0)

@@ -33,8 +33,8 @@ from skdp.codes.learning import (
     MAX_DENSE,
     MAX_RANK,
     center_of,
-    check_pilots,
     least_changes,
+    matrix_of,
     with_least_changes,
 )
 from skdp.codes.prior import OutputUnits, Prior
@@ -69,10 +69,29 @@ def with_bounded_code(
     noise, code = mechanism.unit_deviation(1), None
     in_range = _SMALLEST < sensitivity < _LARGEST and 0 < noise < _MOST_NOISE
     if in_range and len(values) >= LEAST_PILOTS and differences.any():
-        pilots = values, differences, metric, mechanism.shift * n_samples
         with suppress(ValueError), np.errstate(all="ignore"):  # beyond what doubles can square
-            code = _learn(mechanism, sensitivity, *pilots)
+            code = _learn(mechanism, sensitivity, values, differences, metric, n_samples)
     return mechanism.with_code(code)
+
+
+def _learn(
+    mechanism: Any, size: float, values: Matrix, differences: Matrix, metric: Any, n_samples: int
+) -> PublicCode:
+    (m, d), center, changes = values.shape, center_of(values), differences / size
+    changes = with_least_changes(changes, least_changes(changes, metric))
+    reach = mechanism.shift * n_samples
+    pilots = _Pilots((values - center) / size, changes, *matrix_of(metric, d), reach)
+    learn = _learn_all if d <= MAX_DENSE else _learn_axes
+    encoder, with_code, variances, removable = learn(mechanism, pilots)
+    return PublicCode(
+        n_pilot_pairs=m,
+        shift=float(mechanism.shift),
+        encoder=encoder,
+        mean=center,
+        covariance=with_code * size**2,
+        deviations=size * np.sqrt(variances),
+        removable=removable * size**2,
+    )
 
 
 class _Pilots(NamedTuple):
@@ -85,70 +104,32 @@ class _Pilots(NamedTuple):
     reach: float
 
 
-class _Learned(NamedTuple):
-    """An encoder and the prior of its code, in units of the sensitivity."""
-
-    encoder: Matrix
-    covariance: Matrix | None
-    variances: Matrix
-    removable: Matrix
-
-
-def _learn(
-    mechanism: Any,
-    sensitivity: float,
-    values: Matrix,
-    differences: Matrix,
-    metric: OutputMetric | None,
-    reach: float,
-) -> PublicCode:
-    center, d = center_of(values), values.shape[1]
-    changes, matrix, local = check_pilots(differences / sensitivity, metric)
-    changes = with_least_changes(changes, least_changes(changes, metric))
-    pilots = _Pilots((values - center) / sensitivity, changes, matrix, local, reach)
-    learned = (_dense if d <= MAX_DENSE else _wide)(mechanism, pilots)
-    covariance = learned.covariance
-    return PublicCode(
-        kind="bounded",
-        n_pilot_pairs=len(values),
-        shift=float(mechanism.shift),
-        encoder=learned.encoder,
-        mean=center,
-        covariance=None if covariance is None else covariance * sensitivity**2,
-        deviations=sensitivity * np.sqrt(learned.variances),
-        removable=learned.removable * sensitivity**2,
-    )
-
-
-def _dense(mechanism: Any, pilots: _Pilots) -> _Learned:
+def _learn_all(mechanism: Any, pilots: _Pilots) -> tuple[Matrix, ...]:
+    """Return an encoder, and the parts of the prior of its code, in units of the sensitivity."""
     problem = _Problem.of(pilots)
     encoder = _best_encoder(mechanism, problem)
     with_code = problem.covariance @ encoder.T
     output = problem.to.T @ with_code
     spread = np.sum(problem.to * (problem.covariance @ problem.to))
     variances = np.maximum(np.diag(problem.covariance), 0)
-    return _Learned(encoder, with_code, variances, output.T @ output / spread)
+    return encoder, with_code, variances, output.T @ output / spread
 
 
-def _wide(mechanism: Any, pilots: _Pilots) -> _Learned:
-    """Keep very many values one by one, or where few are wanted take the leading axes of pilots."""
+def _learn_axes(mechanism: Any, pilots: _Pilots) -> tuple[Matrix, ...]:
+    """Learn a code of very many values in the leading axes of the pilots."""
     values, changes, metric, _, reach = pilots
     m, d = values.shape
     weights = np.ones(d) if metric is None else metric if metric.ndim == 1 else np.diag(metric)
     variances = (1 + 1 / m) / (m - 1) * np.sum(values**2, axis=0)
     variances += reach**2 / 2 * np.mean(changes**2, axis=0)
-    spread = weights @ variances
-    if mechanism.most_values is None:
-        return _Learned(np.ones(d), None, variances, weights * variances**2 / spread)
     axes = linalg.svd(np.concatenate([values, changes]), full_matrices=False)[2][:MAX_RANK]
     along = {"values": values @ axes.T, "changes": changes @ axes.T}
     problem = _Problem.of(pilots._replace(metric=(axes * weights) @ axes.T, **along))
     encoder = _best_encoder(mechanism, problem)
+    encoder *= _INSIDE / np.linalg.norm(encoder @ axes, ord=mechanism.order)
     with_code = axes.T @ (problem.covariance @ encoder.T)
-    removable = with_code.T @ (weights[:, None] * with_code) / spread
-    encoder = encoder @ axes
-    encoder *= _INSIDE / np.linalg.norm(encoder, ord=2)
-    return _Learned(encoder, with_code, variances, removable)
+    removable = with_code.T @ (weights[:, None] * with_code) / (weights @ variances)
+    return encoder @ axes, with_code, variances, removable
 
 
 class _Problem(NamedTuple):
@@ -227,7 +208,7 @@ def _climbed(problem: _Problem, deviation: float) -> Matrix:
     encoder = encoder[np.abs(encoder).max(axis=1) > 0]
     if np.array_equal(encoder, identity):
         return encoder
-    return encoder * (_INSIDE / np.abs(encoder).sum(axis=0).max())
+    return encoder * (_INSIDE / np.linalg.norm(encoder, ord=1))
 
 
 def _climb(problem: _Problem, deviation: float, encoder: Matrix) -> tuple[float, Matrix]:

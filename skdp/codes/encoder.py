@@ -31,29 +31,30 @@ least:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 
+from skdp.codes.candidates import CANDIDATES, Pilots
 from skdp.codes.learning import (
     MAX_DENSE,
+    MAX_RANK,
     center_of,
     center_of_alike,
-    check_pilots,
     folds,
+    in_units,
     least_changes,
+    least_share,
+    matrix_of,
     seldom_change,
     with_least_changes,
     with_rare_changes,
 )
 from skdp.codes.prior import OutputUnits, Prior, additive_share
-from skdp.codes.span import learn_in_span
-from skdp.codes.water import FIRST_RATIO, Noise, fill
+from skdp.codes.water import FIRST_RATIO, Noise
 from skdp.core.code import PublicCode
 from skdp.core.metric import KnownMetric, OutputMetric
 from skdp.core.types import Matrix
@@ -65,52 +66,13 @@ LEAST_PILOTS = 5
 # Per unit of sensitivity: with more noise squares would overflow, and nothing can be released.
 _MOST_NOISE = 1e100
 
+# Numbers of an encoder: 8 rows for a million values.
+_MOST_NUMBERS = 2**23
+
 _N_FOLDS = 3
 _AS_GOOD = 1.15  # of the least squared error, which is 7 % of the error itself
 _MOST_UNREAD = 0.2  # of the squared error without a release: with less left, all is released
-_LEAST_CHANGE = 1e-3  # of the largest change: directions said to change less are not believed
-_ORDINARY = math.sqrt(2 / math.pi)  # mean absolute value of a normal variable of variance 1
-
-
-class Rows(NamedTuple):
-    """Rows of a candidate in output units, and what their weights follow from.
-
-    `factors` are the squared lengths of the columns of the inverse. Of square rows they are None,
-    and all rows have the same weight.
-    """
-
-    matrix: Matrix
-    changes: Matrix
-    variances: Matrix
-    factors: Matrix | None
-
-    def encoder(self, noise: Noise, ratio: float) -> Matrix:
-        """Return T such that the noise has a variance of about 1; no rows where it must not."""
-        order, budget, most = noise.order, noise.budget(ratio), noise.most
-        if self.factors is None:
-            rows = self.matrix if most in (None, len(self.matrix)) else self.matrix[:0]
-            return rows * (budget / np.linalg.norm(self.changes, ord=order))
-        weights = fill(order, self.factors, self.variances, self.changes, budget, most)
-        return (weights[:, None] * self.matrix)[weights > 0]
-
-
-class Pilots(NamedTuple):
-    """The changes of pilot pairs in output units, and the prior that the pilots make."""
-
-    changes: Matrix
-    prior: Prior
-    units: OutputUnits
-
-    def sizes(self, rows: Matrix, order: int) -> Matrix:
-        """Return the sizes of changes: root mean squares by A, times a factor for the order 1."""
-        sizes = np.sqrt(np.sum(rows @ self.prior.change * rows, axis=1))
-        if order == 1:
-            along = self.changes @ rows.T
-            square = np.sqrt(np.mean(along**2, axis=0))
-            absolute = np.mean(np.abs(along), axis=0)
-            shape = np.full_like(square, _ORDINARY)
-            sizes *= np.divide(absolute, square, out=shape, where=square > 0)
-        return np.maximum(sizes, _LEAST_CHANGE * sizes.max())
+_ROUNDING = 1e-10  # of the largest variance of pilots
 
 
 def with_learned_code(
@@ -161,24 +123,20 @@ def learn_code(
     learned without noise, with noise beyond reason, without any difference or with fewer than 5
     pilots.
     """
-    differences, matrix, local = check_pilots(differences, metric)
-    values, _, _ = check_pilots(values, None)
-    if values.shape != differences.shape:
-        raise ValueError(
-            "There must be as many pilot values as pilot differences. Got arrays of shapes "
-            f"{values.shape} and {differences.shape}."
-        )
     n_pilots, d = values.shape
+    matrix, local = matrix_of(metric, d)
     fits = all(0 < noise.deviation < _MOST_NOISE for noise in noises)
     if not fits or n_pilots < LEAST_PILOTS or not differences.any():
         return None
     is_known = isinstance(metric, KnownMetric)
-    dense = partial(_learn_dense, are_alike=isinstance(metric, KnownMetric) and metric.are_alike)
-    learn = dense if d <= MAX_DENSE else learn_in_span
     seen = with_rare_changes(values, differences) if is_known else differences
     least = least_changes(seen, metric)
-    pilots = values, differences, least
-    return learn(*pilots, matrix, local, noises, n_samples, float(shift))
+    pilots = values, differences, least, matrix, local, noises, n_samples, float(shift)
+    if d > MAX_DENSE:
+        return _learn_wide(*pilots)
+    are_alike = isinstance(metric, KnownMetric) and metric.are_alike
+    learned = _learn_dense(*pilots, are_alike=are_alike)
+    return None if learned is None else learned[0]
 
 
 def _learn_dense(
@@ -190,12 +148,14 @@ def _learn_dense(
     noises: Sequence[Noise],
     n_samples: int,
     shift: float,
+    reach: float | None = None,
     are_alike: bool = False,
-) -> PublicCode | None:
+) -> tuple[PublicCode, Matrix, Matrix] | None:
+    """Return a code with the prior covariance, and the map from values to its coordinates."""
     # Nothing says how much a number varies that no pilot varies, so that it is not read.
     varies = (values != values[0]).any(axis=0) | differences.any(axis=0) | (least > 0)
     kept = np.eye(len(varies))[:, varies]
-    center, reach = center_of(values), shift * n_samples
+    center, is_known, reach = center_of(values), reach is not None, reach or shift * n_samples
     values, differences, least = values[:, varies], differences[:, varies], least[varies]
     if metric is not None:
         metric = metric[varies] if metric.ndim == 1 else metric[np.ix_(varies, varies)]
@@ -209,7 +169,7 @@ def _learn_dense(
     unseen = units.to.T @ (missing[:, None] * units.to)
     values, changes = values @ units.to, differences @ units.to
     additive = 1.0
-    if metric is not None:
+    if metric is not None and not is_known:
         outputs = values + (center[varies] / size) @ units.to
         additive = additive_share(n_samples, outputs, changes)
     if are_alike:  # of points that are alike no change is to be feared that others do not show
@@ -232,7 +192,7 @@ def _learn_dense(
     tried: list[_Candidate] = []
     unread = sum(part.error(np.zeros((0, values.shape[1])), 0.0) for part in parts)
     order = noises[0].order
-    for kind, find in CANDIDATES.items():
+    for find in CANDIDATES:
         fitted, rows = [find(part.learned, order) for part in parts], find(whole, order)
         for noise in noises:
             first = [each.encoder(noise, FIRST_RATIO) for each in fitted]
@@ -245,13 +205,12 @@ def _learn_dense(
             judged = zip(parts, encoders, strict=True)
             error = sum(part.error(own, deviation) for part, own in judged)
             if math.isfinite(error):
-                tried.append(_Candidate(error, kind, encoder))
+                tried.append(_Candidate(error, encoder))
     if not tried:
         return None
-    _, kind, encoder = _chosen(tried, unread, are_alike)
+    encoder = _chosen(tried, unread, are_alike).encoder
     with_code = covariance @ encoder.T
-    return PublicCode(
-        kind=kind,
+    code = PublicCode(
         n_pilot_pairs=len(values),
         shift=shift,
         encoder=encoder @ units.to.T / size @ kept.T,
@@ -260,6 +219,7 @@ def _learn_dense(
         deviations=size * kept @ np.sqrt(np.sum(units.back * (covariance @ units.back), axis=0)),
         removable=with_code.T @ with_code / np.trace(covariance),
     )
+    return code, covariance, units.back @ (size * kept.T)
 
 
 def _unseen(values: Matrix, differences: Matrix, n_samples: int) -> Matrix:
@@ -271,6 +231,70 @@ def _unseen(values: Matrix, differences: Matrix, n_samples: int) -> Matrix:
     least = 2 / n_samples * values.var(axis=0)
     missing = np.maximum(least - np.mean(differences**2, axis=0), 0)
     return np.where(seldom_change(differences), missing, 0)
+
+
+def _learn_wide(
+    values: Matrix,
+    differences: Matrix,
+    least: Matrix,
+    metric: Matrix | None,
+    local: bool,
+    noises: Sequence[Noise],
+    n_samples: int,
+    shift: float,
+) -> PublicCode | None:
+    """Learn a code of very many values in a few axes of half of the pilots, from the others.
+
+    What the axes do not reach stays as the prior has it, however little noise there is. So no code
+    is learned where the values themselves with their noise have a smaller error.
+    """
+    (m, d), has_metric = values.shape, metric is not None
+    if m < 2 * LEAST_PILOTS:
+        return None
+    weights = np.diag(metric) if metric is not None and metric.ndim == 2 else metric
+    sizes = np.maximum(np.abs(differences).mean(axis=0), least)
+    units, weights = in_units(sizes[None], weights, least_share(local))
+    scale, center, reach = np.sqrt(weights) / units, center_of(values), shift * n_samples
+    rows, changes = (values - center) * scale, differences * scale
+    unseen = (reach * least * scale) ** 2 / 2
+    if has_metric:
+        reach *= math.sqrt(additive_share(n_samples, rows + center * scale, changes))
+    half = np.concatenate([rows[::2], changes[::2]])
+    variances, axes = np.linalg.eigh(half @ half.T)
+    leading = variances > _ROUNDING * variances[-1]
+    most = min(MAX_RANK, max(1, _MOST_NUMBERS // d))
+    axes = (axes[:, leading] / np.sqrt(variances[leading])).T[-most:] @ half
+    rows, changes = rows[1::2], changes[1::2]
+    along = rows @ axes.T, changes @ axes.T
+    ones = np.ones(len(axes))
+    learned = _learn_dense(*along, 0 * ones, ones, local, noises, n_samples, shift, reach)
+    if learned is None:
+        return None
+    inner, prior, back = learned
+    back = back @ axes
+    rows, changes = (each - by @ axes for each, by in zip((rows, changes), along, strict=True))
+    outside = rows.var(axis=0, ddof=1) + reach**2 / 2 * np.mean(changes**2, axis=0)
+    spread = outside + unseen + np.sum(back * (prior @ back), axis=0)
+    code = PublicCode(
+        n_pilot_pairs=m,
+        shift=shift,
+        encoder=inner.encoder @ axes * scale,
+        mean=center,
+        covariance=axes.T @ inner.covariance / scale[:, None],
+        deviations=np.sqrt(spread) / scale,
+        removable=inner.removable * np.sum(inner.deviations**2) / spread.sum(),
+    )
+    noise = noises[0]
+    if noise.most is None:  # the noise of each value does not depend on their number
+        encoded = differences @ code.encoder.T
+        deviations = [
+            noise.of(np.linalg.norm(each, ord=noise.order, axis=1))
+            for each in (differences, encoded)
+        ]
+        left = (1 - code.share_learned(deviations[1] ** 2)) * spread.sum()
+        if deviations[0] ** 2 * np.sum(scale**2) < left:
+            return None
+    return code
 
 
 class _Part(NamedTuple):
@@ -308,7 +332,6 @@ class _Candidate(NamedTuple):
     """An encoder in output units, and the expected squared error of the decoded output."""
 
     error: float
-    kind: str
     encoder: Matrix
 
 
@@ -323,63 +346,3 @@ def _chosen(tried: list[_Candidate], unread: float, are_alike: bool = False) -> 
     if square and least < _MOST_UNREAD * unread:
         return min(square, key=lambda each: each.error)
     return min(good, key=lambda each: (len(each.encoder), each.error if are_alike else 0.0))
-
-
-def _principal(pilots: Pilots, order: int) -> Rows:
-    """Take the axes along which models differ."""
-    variances, axes = np.linalg.eigh(pilots.prior.covariance)
-    return Rows(axes.T, pilots.sizes(axes.T, order), _above_rounding(variances), np.ones(len(axes)))
-
-
-def _contrasts(pilots: Pilots, order: int) -> Rows:
-    """Take the directions in which models differ most, compared to the change by one record."""
-    change = pilots.prior.change.copy()
-    change[np.diag_indices(len(change))] += _LEAST_CHANGE**2 * np.diag(change).max()
-    root = linalg.cholesky(change, lower=True)
-    half = linalg.solve_triangular(root, pilots.prior.covariance, lower=True)
-    variances, axes = np.linalg.eigh(linalg.solve_triangular(root, half.T, lower=True))
-    rows = linalg.solve_triangular(root, axes, lower=True, trans=1).T
-    factors = np.sum((root @ axes) ** 2, axis=0)
-    return Rows(rows, pilots.sizes(rows, order), _above_rounding(variances), factors)
-
-
-def _above_rounding(variances: Matrix) -> Matrix:
-    least = np.finfo(float).eps * len(variances) * variances.max()
-    return np.where(variances > least, variances, 0)
-
-
-def _square(rows: Matrix, pilots: Pilots, order: int) -> Rows:
-    """Release all rows, with the weights of least expected error.
-
-    Noise of the norm ``sum_j (a_j / w_j)^p`` to the power 1/p in each row makes a squared error
-    proportional to ``(sum_j (a_j / w_j)^p)^(2/p) sum_j w_j^2``, least where ``w_j^(p + 2)`` is
-    proportional to ``a_j^p``.
-    """
-    sizes = pilots.sizes(rows, order)
-    weights = sizes ** (order / (order + 2))
-    return Rows(rows / weights[:, None], sizes / weights, np.empty(0), None)
-
-
-def _diagonal(pilots: Pilots, order: int) -> Rows:
-    """Take the values themselves."""
-    return _square(pilots.units.scale[:, None] * pilots.units.back.T, pilots, order)
-
-
-def _metric_axes(pilots: Pilots, order: int) -> Rows:
-    """Take the axes of the metric."""
-    return _square(np.eye(len(pilots.prior.change)), pilots, order)
-
-
-def _predictive(pilots: Pilots, order: int) -> Rows:
-    """Take the axes of the change by one record."""
-    return _square(np.linalg.eigh(pilots.prior.change)[1].T, pilots, order)
-
-
-# In the order of preference where all else is alike.
-CANDIDATES: dict[str, Callable[[Pilots, int], Rows]] = {
-    "contrasts": _contrasts,
-    "principal": _principal,
-    "diagonal": _diagonal,
-    "metric": _metric_axes,
-    "predictive": _predictive,
-}

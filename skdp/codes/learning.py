@@ -117,20 +117,11 @@ def with_rare_changes(values: Matrix, differences: Matrix) -> Matrix:
     return differences
 
 
-def check_pilots(
-    differences: Matrix, metric: OutputMetric | None
-) -> tuple[Matrix, Matrix | None, bool]:
-    """Return one finite row per pilot pair, a metric of such rows, and whether it is local."""
-    local = isinstance(metric, LocalMetric)
-    differences = np.asarray(differences, dtype=np.float64)
-    if differences.ndim != 2 or not np.isfinite(differences).all():
-        raise ValueError(
-            "The pilot differences must be a finite array of shape (n_pilot_pairs, d). "
-            f"Got shape {differences.shape}."
-        )
+def matrix_of(metric: OutputMetric | None, d: int) -> tuple[Matrix | None, bool]:
+    """Return the matrix of a metric of d values, or its diagonal, and whether it is local."""
     if metric is None:
-        return differences, None, False
-    d = differences.shape[1]
+        return None, False
+    local = isinstance(metric, LocalMetric)
     given = metric.matrix if isinstance(metric, LocalMetric | KnownMetric) else metric
     matrix = np.asarray(given, dtype=np.float64)
     if matrix.shape not in ((d,), (d, d)) or not np.isfinite(matrix).all():
@@ -138,7 +129,7 @@ def check_pilots(
             f"The metric of the output must be a finite array of shape ({d},) or ({d}, {d}). "
             f"Got shape {matrix.shape}."
         )
-    return differences, matrix if matrix.any() else None, local
+    return matrix if matrix.any() else None, local
 
 
 def least_changes(differences: Matrix, metric: OutputMetric | None) -> Matrix:

@@ -30,9 +30,6 @@ from skdp.core.types import Matrix
 # Of the order statistic of the norms to the typical norm, until it is measured.
 FIRST_RATIO = 2.0
 
-# The level is sought among this many prices.
-_MOST_PRICES = 10_000
-
 _TURN = 1 / math.sqrt(3)  # where 2 x / (1 + x^2)^2 is largest; beyond it the cost is convex
 _MOST_PRICE = 2 * _TURN / (1 + _TURN**2) ** 2
 
@@ -107,23 +104,17 @@ def _fill_absolute(factors: Matrix, variances: Matrix, changes: Matrix, budget: 
     g, v, a = factors[order], variances[order], changes[order]
     prices, costs = a / (g * v**1.5), a / np.sqrt(v)
 
-    # Of very many directions those next to each other share a price while the level is sought.
-    starts = np.arange(0, len(v), -(-len(v) // _MOST_PRICES))
-    ends = np.append(starts[1:], len(v))
-    grouped, together = prices[ends - 1], np.add.reduceat(costs, starts)
+    def spent(n_filled: int) -> float:
+        price = 0.5 / prices[n_filled - 1]
+        return float(costs[:n_filled] @ _inner(price * prices[:n_filled]))
 
-    def spent(n_groups: int) -> float:
-        price = 0.5 / grouped[n_groups - 1]
-        return float(together[:n_groups] @ _inner(price * grouped[:n_groups]))
-
-    low, high = 0, len(starts)
+    low, high = 0, len(v)
     while low < high:  # the most directions of which the last just pays for itself
         middle = (low + high + 1) // 2
         low, high = (middle, high) if spent(middle) <= budget else (low, middle - 1)
     candidates = [_alone(g * v, costs, budget)]
-    for n_groups in {max(low, 1), min(low + 1, len(starts))}:
-        n_filled = ends[n_groups - 1]
-        price = _price(grouped[:n_groups], together[:n_groups], budget)
+    for n_filled in {max(low, 1), min(low + 1, len(v))}:
+        price = _price(prices[:n_filled], costs[:n_filled], budget)
         x = np.zeros_like(v)
         x[:n_filled] = _inner(price * prices[:n_filled])
         candidates.append(x * (budget / (costs @ x)))

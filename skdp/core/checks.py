@@ -84,20 +84,15 @@ def check_count(
 ) -> int:
     """Return an integer of the range; refuse fractions, NaN and booleans, however whole."""
     rule = f"of at least {at_least}" if at_most is None else f"from {at_least} to {_short(at_most)}"
-    message = f"The {name!r} parameter of {owner} must be an integer {rule}. Got {shown(value)}"
+    message = f"The {name!r} parameter of {owner} must be an integer {rule}. Got {shown(value)}."
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{message}{_type_of_scalar(value)}.")
+        raise TypeError(message)
     count = int(value)
     if count > MOST and at_most is None:
         return check_count(name, value, owner, at_least=at_least, at_most=MOST)
     if count < at_least or (at_most is not None and count > at_most):
-        raise ValueError(f"{message}.")
+        raise ValueError(message)
     return count
-
-
-def _type_of_scalar(value: object) -> str:
-    """Name the type of a value that is shown by its repr."""
-    return f" of type {type(value).__name__}" if shown(value) == repr(value) else ""
 
 
 def _short(number: int) -> str:
@@ -113,10 +108,7 @@ def check_real(
     left, right = "[" if "l" in closed else "(", "]" if "r" in closed else ")"
     interval = f"in {left}{low:g}, {high:g}{right}. Got {shown(value)}"
     if not is_real(value):
-        raise TypeError(
-            f"The {name!r} parameter of {owner} must be a real number {interval}"
-            f"{_type_of_scalar(value)}."
-        )
+        raise TypeError(f"The {name!r} parameter of {owner} must be a real number {interval}.")
     try:
         number = float(value)
     except OverflowError:  # an integer that no double comes near
@@ -138,11 +130,8 @@ def check_levels(
     name: str, values: object, owner: str, low: float = -math.inf
 ) -> NDArray[np.float64]:
     """Return numbers of at least `low`, or NaN, in an array of any shape."""
-    try:
-        levels = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        levels = np.asarray(None)
-    if levels.dtype.kind not in "fiu":
+    levels = floats(values)
+    if levels is None or np.asarray(values).dtype.kind not in "fiu":
         raise TypeError(
             f"The {name!r} parameter of {owner} must hold real numbers. Got {shown(values)}."
         )
@@ -151,24 +140,22 @@ def check_levels(
             f"The {name!r} parameter of {owner} must hold numbers of at least {low:g}. "
             f"Got {shown(values)}."
         )
-    return levels.astype(np.float64)
+    return levels
 
 
 def check_ranges(name: str, ranges: object, owner: str) -> NDArray[np.float64]:
     """Return pairs (low, high), finite and in order, in an array."""
-    pairs, where = floats(ranges), ""
-    fits = pairs is not None and pairs.ndim == 2 and pairs.shape[1] == 2 and len(pairs) > 0
-    if pairs is not None and fits:
-        fit = np.isfinite(pairs).all(axis=1) & (pairs[:, 0] <= pairs[:, 1])
-        where, fits = f", of which row {np.argmin(fit)} is no such pair", bool(fit.all())
-    if pairs is None or not fits:
-        one = pairs is not None and pairs.shape[1:] == (2,) and len(np.unique(pairs, axis=0)) == 1
-        got = tuple(pairs[0].tolist()) if pairs is not None and one else f"{shown(ranges)}{where}"
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must give finite (low, high) with low at most "
-            f"high, a pair for each column. Got {got}."
-        )
-    return pairs
+    pairs = floats(ranges)
+    if pairs is None or pairs.shape[1:] != (2,) or not len(pairs):
+        got = shown(ranges)
+    elif not (fits := np.isfinite(pairs).all(axis=1) & (pairs[:, 0] <= pairs[:, 1])).all():
+        got = str(tuple(pairs[np.argmin(fits)].tolist()))  # a range is public
+    else:
+        return pairs
+    raise ValueError(
+        f"The {name!r} parameter of {owner} must give finite (low, high) with low at most high, a "
+        f"pair for each column. Got {got}."
+    )
 
 
 def wrapped(said: str, first: str = "") -> str:

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdp.core.spectrum import LAPLACE, Spectrum, principal_axes
 from skdp.core.types import Matrix
 
-_PARTS = ("encoder", "mean", "covariance", "deviations", "removable")
+_PARTS = ("encoder", "mean", "deviations", "removable", "covariance")
 
 # A matrix of a larger condition number is singular to working precision.
 _MOST_CONDITION = 1e14
@@ -34,20 +34,17 @@ class PublicCode:
 
     Parameters
     ----------
-    encoder : array-like of shape (k, d) or (d,)
-        T. A vector is a diagonal, of which the rows of zeros are left out.
+    encoder : array-like of shape (k, d)
+        T, a row for each number that gets noise.
     mean : array-like of shape (d,)
         The prior mean of the value.
     deviations : array-like of shape (d,)
         The prior standard deviation of each value.
-    removable : array-like of shape (k, k) or (k,)
+    removable : array-like of shape (k, k)
         ``C' M C``, with C the covariance and M the metric of the output, as a share of its prior
-        variance ``tr(M S)``; for a diagonal encoder its diagonal.
-    covariance : array-like of shape (d, k) or None, default=None
-        The prior covariance C of value and code; None for a diagonal encoder, where the values are
-        treated as uncorrelated.
-    kind : str, default="given"
-        Which candidate it was when it was learned.
+        variance ``tr(M S)``.
+    covariance : array-like of shape (d, k)
+        The prior covariance C of value and code.
     n_pilot_pairs : int, default=0
         From how many pairs of the oracle it was learned.
     shift : float, default=0.0
@@ -56,7 +53,7 @@ class PublicCode:
     Raises
     ------
     ValueError
-        If a part is missing, of the wrong shape or not finite.
+        If a part is of the wrong shape or not finite.
 
     Examples
     --------
@@ -70,8 +67,6 @@ class PublicCode:
     ... )
     >>> code.forward([1.0, 3.0])
     array([4.])
-    >>> code.decode([4.0])
-    array([3., 1.])
     >>> code.decode([4.0], 4.0).round(1)
     array([1.5, 0.5])
     """
@@ -80,37 +75,25 @@ class PublicCode:
     mean: Matrix
     deviations: Matrix
     removable: Matrix
-    covariance: Matrix | None = None
-    kind: str = "given"
+    covariance: Matrix
     n_pilot_pairs: int = 0
     shift: float = 0.0
 
+    def __init_subclass__(cls) -> None:
+        raise TypeError("PublicCode has no subclasses: its digest stands for how it is computed.")
+
     def __post_init__(self) -> None:
         for name in _PARTS:
-            part = getattr(self, name)
-            if part is None:
-                continue
             # a copy: there may be views that can be written into, even of a read-only array
-            part = np.array(part, dtype=np.float64, order="C")
+            part = np.array(getattr(self, name), dtype=np.float64, order="C")
             part.flags.writeable = False
             object.__setattr__(self, name, part)
             if not np.isfinite(part).all():
                 raise ValueError(f"The {name} of a code must be finite. It is not.")
-        parts = {name: getattr(self, name) for name in _PARTS}
-        shapes = {name: np.shape(part) for name, part in parts.items() if part is not None}
-        d, k = self.encoder.shape[-1:], self.n_released
-        fitting = {"encoder": self.encoder.shape, "mean": d, "deviations": d}
-        if self.encoder.ndim == 1:
-            fitting["removable"] = (k,)
-        else:
-            fitting |= {"removable": (k, k), "covariance": (*d, k)}
-        if self.encoder.ndim not in (1, 2) or shapes != fitting:
+        shapes = tuple(getattr(self, name).shape for name in _PARTS)
+        k, d = shapes[0] if self.encoder.ndim == 2 else (0, 0)
+        if shapes != ((k, d), (d,), (d,), (k, k), (d, k)):
             raise ValueError(f"The parts of a code must fit together. Got shapes {shapes}.")
-
-    @cached_property
-    def _kept(self) -> NDArray[np.intp]:
-        """The values that a diagonal encoder keeps."""
-        return np.flatnonzero(self.encoder)
 
     @property
     def size(self) -> int:
@@ -120,7 +103,7 @@ class PublicCode:
     @property
     def n_released(self) -> int:
         """The number k of values that get noise."""
-        return len(self.encoder) if self.encoder.ndim == 2 else len(self._kept)
+        return len(self.encoder)
 
     def forward(self, value: ArrayLike) -> Matrix:
         """Return the code of a value, T times its difference to the prior mean.
@@ -144,19 +127,16 @@ class PublicCode:
                 f"The code is one of {self.size} values. Got {v.size} values. The target must "
                 "return as many values on every dataset, and a PublicCode serves no other target."
             )
-        v = v - self.mean
-        if self.encoder.ndim == 2:
-            return np.einsum("ij,j->i", self.encoder, v)
-        return v[self._kept] * self.encoder[self._kept]
+        return np.einsum("ij,j->i", self.encoder, v - self.mean)
 
     def reach(self, errors: ArrayLike) -> Matrix:
         """Bound how far errors of the values, in n cases, can move the code in the L1 norm."""
         sums = np.zeros(self.size)
-        for row in np.atleast_2d(self.encoder):  # no copy of a huge encoder
+        for row in self.encoder:  # no copy of a huge encoder
             sums += np.abs(row)
         return np.reshape(errors, (-1, self.size)) @ sums
 
-    def decode(self, noisy: ArrayLike, variance: float = 0.0, kurtosis: float = LAPLACE) -> Matrix:
+    def decode(self, noisy: ArrayLike, variance: float, kurtosis: float = LAPLACE) -> Matrix:
         """Return the value that the prior makes of a noisy code.
 
         A prior that the code contradicts is widened, along each axis of the code by itself: the
@@ -166,9 +146,8 @@ class PublicCode:
         ----------
         noisy : array-like of shape (k,)
             A code with noise.
-        variance : float in [0, inf), default=0.0
-            Of the noise in each of its numbers. With none the k numbers are met as far as the prior
-            lets the values vary, and all values are exact if they are as many.
+        variance : float in (0, inf)
+            Of the noise in each of its numbers.
         kurtosis : float in [0, 3], default=3.0
             Of the noise, in excess of that of normal noise: 3 for Laplace noise.
 
@@ -178,8 +157,6 @@ class PublicCode:
             The decoded value, as a vector.
         """
         y = np.array(noisy, dtype=np.float64)
-        if variance == 0 and self._reaches_all:
-            return self.mean + (y / self.encoder if self._undone is None else self._undone @ y)
         reading = self._spectrum.read(y, variance, self.shift, kurtosis)
         return self.mean + self._shrunk(y, reading.gains)
 
@@ -192,12 +169,7 @@ class PublicCode:
             return (self.deviations > 0) * (
                 self._undone @ spectrum.back(spectrum.variances * change)
             )
-        change = spectrum.back(change)
-        if self.covariance is None:
-            away = np.zeros_like(self.mean)
-            away[self._kept] = self._loadings * change
-            return away
-        return self.covariance @ change
+        return self.covariance @ spectrum.back(change)
 
     def noise_columns(self, deviation: float, columns: Matrix) -> Matrix:
         """Return what is decoded of columns of unit noise, while it does not widen the prior."""
@@ -222,19 +194,13 @@ class PublicCode:
         ndarray of shape (d,)
             In the units of the values.
         """
-        if variance == 0 and self._reaches_all:
-            return np.zeros(self.size)
         spectrum = self._spectrum
         reading = spectrum.read(noisy, variance, self.shift, kurtosis)
         scale = 1 / np.where(self.deviations > 0, self.deviations, np.inf)
-        left = np.full_like(self.deviations, reading.wider)
-        if self.covariance is None:
-            left[self._kept] = reading.left
-        else:
-            loadings = self.covariance @ spectrum.axes
-            loadings *= scale[:, None]  # in place: it may be large
-            loadings *= loadings
-            left = spectrum.left_open(loadings, reading, self._reaches_all)
+        loadings = self.covariance @ spectrum.axes
+        loadings *= scale[:, None]  # in place: it may be large
+        loadings *= loadings
+        left = spectrum.left_open(loadings, reading, self._undone is not None)
         return self.deviations * np.sqrt(np.maximum(left, 0))
 
     def share_learned(
@@ -255,29 +221,16 @@ class PublicCode:
         gains = self._spectrum.read(noisy, variance, self.shift, kurtosis).gains
         return float(np.clip(gains @ self._spectrum.removable, 0, 1))
 
-    @property
-    def _reaches_all(self) -> bool:
-        """Whether a code without noise says all values."""
-        by_number = self.encoder.ndim == 1 and self.n_released == self.size
-        return by_number or self._undone is not None
-
     @cached_property
     def _undone(self) -> Matrix | None:
         """The inverse of a square matrix, if there is one."""
-        if self.encoder.ndim == 2 and self.n_released == self.size:
+        if self.n_released == self.size:
             with suppress(ValueError):
                 return _inverse(self.encoder)
         return None
 
-    @property
-    def _loadings(self) -> Matrix:
-        """The prior covariance of each value that a diagonal encoder keeps, and its number."""
-        return self.deviations[self._kept] ** 2 * self.encoder[self._kept]
-
     @cached_property
     def _spectrum(self) -> Spectrum:
-        if self.covariance is None:
-            return Spectrum(None, self._loadings * self.encoder[self._kept], self.removable)
         code = self.encoder @ self.covariance
         variances, axes = principal_axes((code + code.T) / 2)
         removable = np.sum(axes * (self.removable @ axes), axis=0)
@@ -286,30 +239,22 @@ class PublicCode:
     @cached_property
     def digest(self) -> str:
         """Twelve hexadecimal digits that tell codes apart."""
-        sha = hashlib.sha256()
+        sha = hashlib.sha256(f"{self.n_pilot_pairs} {self.shift}".encode())
         for name in _PARTS:
             part = getattr(self, name)
-            if part is not None:
-                sha.update(f"{name}{part.shape}".encode())
-                for row in np.atleast_2d(part):  # no copy of a huge encoder
-                    sha.update(row.astype("<f8", copy=False))
+            sha.update(f"{name}{part.shape}".encode())
+            for row in np.atleast_2d(part):  # no copy of a huge encoder
+                sha.update(row.astype("<f8", copy=False))
         return sha.hexdigest()[:12]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PublicCode):
-            return NotImplemented
-        return self._key == other._key
+        return isinstance(other, PublicCode) and self.digest == other.digest
 
     def __hash__(self) -> int:
-        return hash(self._key)
-
-    @property
-    def _key(self) -> tuple[str, int, float, str]:
-        return self.kind, self.n_pilot_pairs, self.shift, self.digest
+        return hash(self.digest)
 
     def __repr__(self) -> str:
-        size = f"{self.n_released} of {self.size} numbers"
-        return f"PublicCode({self.kind!r}, {size}, n_pilot_pairs={self.n_pilot_pairs})"
+        return f"PublicCode({self})"
 
     def __str__(self) -> str:
         return (
@@ -323,16 +268,13 @@ class PublicCode:
                 part.flags.writeable = False
         vars(self).update(state)
 
-    def __deepcopy__(self, memo: Any) -> PublicCode:
-        # it may be large, and keeps nothing but what it is made of; a subclass might
-        return self if type(self) is PublicCode else replace(self)
+    def __deepcopy__(self, memo: object) -> PublicCode:
+        return self  # it may be large, and nobody can write into it
 
     def to_dict(self) -> dict[str, Any]:
         """Return the code as plain values, ready for JSON."""
-        parts = {name: getattr(self, name) for name in _PARTS}
-        lists = {name: part.tolist() for name, part in parts.items() if part is not None}
-        origin = {"kind": self.kind, "n_pilot_pairs": self.n_pilot_pairs, "shift": self.shift}
-        return origin | lists
+        lists = {name: getattr(self, name).tolist() for name in _PARTS}
+        return {"n_pilot_pairs": self.n_pilot_pairs, "shift": self.shift} | lists
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PublicCode:

@@ -22,24 +22,35 @@ class MisfitError(ValueError):
     """Records cannot be brought into a form. The message holds names and dtypes, and no value."""
 
 
-def holds_numbers(dtype: object) -> bool:
-    """Return whether a column of a type, of numpy, pandas or polars, holds real numbers."""
-    if hasattr(dtype, "is_numeric"):  # polars
-        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
-    return getattr(dtype, "kind", "O") in "fiub"
+def kind_of(dtype: DType) -> str:
+    """Return the letter of numpy for what a type of numpy, pandas or polars holds."""
+    if not hasattr(dtype, "is_numeric"):
+        return getattr(dtype, "kind", "O")
+    if str(dtype) == "Boolean":
+        return "b"
+    if dtype.is_temporal():
+        return "M"
+    return "i" if dtype.is_integer() else "f" if dtype.is_numeric() else "O"
+
+
+def holds_numbers(dtype: DType) -> bool:
+    """Return whether a column of a type holds real numbers, or truth values."""
+    return kind_of(dtype) in "fiub"
 
 
 def is_of_dates(dtype: DType) -> bool:
     """Return whether a type is of dates or durations, or of categories that are some."""
-    if hasattr(dtype, "is_temporal"):  # polars
-        return bool(dtype.is_temporal())
-    categories = getattr(dtype, "categories", None)
-    return getattr(getattr(categories, "dtype", dtype), "kind", "") in ("M", "m")
+    return kind_of(getattr(getattr(dtype, "categories", None), "dtype", dtype)) in "Mm"
+
+
+def is_object(dtype: DType) -> bool:
+    """Return whether entries may be anything."""
+    return str(dtype) in ("object", "Object")
 
 
 def made_up_entries(dtype: DType) -> list:
     """Return a few possible entries of a column."""
-    if is_number(dtype):
+    if kind_of(dtype) in "fiubc":
         return [0, 1]
     return categories_of(dtype) or ([None] if is_of_dates(dtype) else ["a", "b"])
 
@@ -62,7 +73,7 @@ def series_of(kind: Any, name: object, values: Container, dtype: DType) -> Conta
     if _may_hold(dtype, series.dtype):
         with suppress(Exception):  # each library has errors of its own
             made = series.cast(dtype) if polars else _only_declared(series, dtype).astype(dtype)
-    if made is None or not _is_unchanged(objects(series), objects(made), is_float(dtype)):
+    if made is None or not _is_unchanged(objects(series), objects(made), kind_of(dtype) == "f"):
         place = "" if name is None else f", column {name!r},"
         raise MisfitError(_misfit(series.dtype, dtype, place))
     return made
@@ -90,7 +101,7 @@ def cast(values: NDArray, dtype: np.dtype) -> NDArray:
     """Cast an array, or raise MisfitError where an entry would change."""
     if values.dtype == dtype or (values.dtype.kind == dtype.kind and dtype.kind in "US"):
         return values
-    if values.dtype.kind == "O" and is_float(dtype):
+    if values.dtype.kind == "O" and dtype.kind == "f":
         gaps = np.array(list(map(is_gap, values.flat)), dtype=bool).reshape(values.shape)
         values = np.where(gaps, np.nan, values)
     made: NDArray | None = None
@@ -98,7 +109,7 @@ def cast(values: NDArray, dtype: np.dtype) -> NDArray:
         # a cast that fails, or changes an entry, is refused below, by an error without the entry
         with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
             made = values.astype(dtype)
-    to_float = is_float(dtype) and values.dtype.kind != "O"
+    to_float = dtype.kind == "f" and values.dtype.kind != "O"
     if made is None or not _is_unchanged(values, made, to_float):
         raise MisfitError(_misfit(values.dtype, dtype, ""))
     return made
@@ -116,46 +127,25 @@ def _is_unchanged(values: NDArray, cast: NDArray, to_float: bool) -> bool:
 
 def _may_hold(dtype: DType, given: DType) -> bool:
     """Return whether a cast keeps numbers numbers, complex ones complex, and words words."""
-    if getattr(given, "kind", "") == "c" != getattr(dtype, "kind", ""):
-        return False
-    return is_number(given) == is_number(dtype)
+    complex_ones = [kind_of(each) == "c" for each in (dtype, given)]
+    return holds_numbers(dtype) == holds_numbers(given) and complex_ones[0] == complex_ones[1]
 
 
-def common(ours: DType, theirs: DType) -> DType:
-    """Return the dtype in which a column and a drawn one can be alike."""
-    declared = [dtype for dtype in (ours, theirs) if categories_of(dtype) is not None]
-    if declared and not (is_number(ours) or is_number(theirs)):
+def common(ours: DType, theirs: DType | str) -> DType:
+    """Return the dtype in which a column and a drawn one, or one of this name, can be alike."""
+    if isinstance(theirs, str):
+        theirs = np.dtype(float) if theirs.lower() == "float64" else ours
+    declared = any(categories_of(dtype) is not None for dtype in (ours, theirs))
+    if declared and not (holds_numbers(ours) or holds_numbers(theirs)):
         return theirs
-    if is_object(ours) and is_number(theirs):
-        return double(theirs) if is_integer(theirs) else theirs
-    return double(ours) if is_integer(ours) and is_float(theirs) else ours
-
-
-def is_object(dtype: DType) -> bool:
-    """Return whether entries may be anything."""
-    return str(dtype) in ("object", "Object")
+    if is_object(ours) and holds_numbers(theirs):
+        return theirs if kind_of(theirs) == "f" else double(theirs)
+    return double(ours) if kind_of(ours) in "iub" and kind_of(theirs) == "f" else ours
 
 
 def double(dtype: DType) -> DType:
     """Return the double of the same library."""
     return sys.modules["polars"].Float64() if hasattr(dtype, "is_numeric") else np.dtype(float)
-
-
-def is_number(dtype: DType) -> bool:
-    """Return whether entries are integers, floats or complex numbers."""
-    return is_integer(dtype) or is_float(dtype) or getattr(dtype, "kind", "") == "c"
-
-
-def is_integer(dtype: DType) -> bool:
-    """Return whether entries are integers, signed or not, or truth values."""
-    if hasattr(dtype, "is_integer"):  # polars
-        return dtype.is_integer() or str(dtype) == "Boolean"
-    return dtype.kind in "iub"
-
-
-def is_float(dtype: DType) -> bool:
-    """Return whether entries are floats."""
-    return dtype.is_float() if hasattr(dtype, "is_float") else dtype.kind == "f"
 
 
 def name_dtype(dtype: DType) -> str:
@@ -172,17 +162,9 @@ def without_digest(name: str) -> str:
     return "category" if name.startswith("category ") else {"<U0": "string"}.get(name, name)
 
 
-def say_dtype(dtype: DType) -> str:
-    """Name a dtype in a message; of categories only how many there are."""
-    categories = categories_of(dtype)
-    if categories is not None:
-        return f"category of {len(categories)}"
-    return without_digest(name_dtype(dtype))
-
-
 def _misfit(given: DType, wanted: DType, place: str) -> str:
     public = categories_of(wanted)
-    if public is not None and not is_number(given):
+    if public is not None and not holds_numbers(given):
         return (
             f"{place} holds a category that is not among the public ones, "
             f"{shorten(public)} (add it to the oracle, or to 'like', if it is public; "
@@ -190,6 +172,6 @@ def _misfit(given: DType, wanted: DType, place: str) -> str:
         )
     names = (without_digest(name_dtype(dtype)) for dtype in (given, wanted))
     told = f"{place} holds {{}}, and that of the data {{}}".format(*names)
-    if is_number(given) != is_number(wanted):
+    if holds_numbers(given) != holds_numbers(wanted):
         return told
     return f"{told}, which cannot hold its values"

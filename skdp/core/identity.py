@@ -105,14 +105,13 @@ def origin_of(module: str | None) -> str | None:
 
 def _describe(distribution: metadata.Distribution, file: str) -> str:
     """Name a distribution with its version; empty if the file is another's, or one to be edited."""
-    origin = json.loads(distribution.read_text("direct_url.json") or "{}")
-    folder = Path(url2pathname(urlsplit(origin.get("url", "")).path))
-    is_edited = "dir_info" in origin and folder.is_dir()
+    origin = distribution.read_text("direct_url.json") or ""  # a version may be reused
+    url = urlsplit(json.loads(origin or "{}").get("url", ""))
+    is_edited = url.scheme == "file" and Path(url2pathname(url.path)).is_dir()
     site = Path(str(distribution.locate_file(""))).resolve()
     if is_edited or site not in Path(file).resolve().parents:
         return ""
-    exact = origin.get("archive_info") or origin.get("vcs_info") or ""  # a version may be reused
-    return f"{distribution.name} {distribution.version} {exact}"
+    return f"{distribution.name} {distribution.version} {origin}"
 
 
 class _Reader:
@@ -122,7 +121,7 @@ class _Reader:
         self.obstacle = ""
         self._read: dict[int, tuple[object, str]] = {}  # with the things, or an id is used again
 
-    def digest(self, thing: Any) -> str:
+    def digest(self, thing: object) -> str:
         kind = type(thing)
         if kind in _ATOMS:
             return _hash(kind.__name__, repr(thing))
@@ -161,18 +160,18 @@ class _Reader:
         data = self.digest(array.tolist()) if objects else rows.view(np.uint8).data
         return _hash("array", str(array.shape), str(by_columns), self.digest(array.dtype), data)
 
-    def _of_name(self, thing: object, module: Any, name: str) -> str:
+    def _of_name(self, thing: object, module: str | None, name: str) -> str:
         """Return the digest of a class or function by its name, which must lead to it."""
         own = getattr(thing, "__dict__", {}).get("__skdp_key__")  # none that a class inherits
         if own is not None:
             return _hash("key", check_key(own, name))
-        found: Any = sys.modules.get(module)
+        found: object = sys.modules.get(module or "")
         for part in name.split("."):
             found = getattr(found, part, None)
         origin = origin_of(module) if found is thing else None
         if origin is None:
             return self._refuse(f"{name} is not found in an installed package")
-        return _hash("name", module, name, origin)
+        return _hash("name", str(module), name, origin)
 
     def _of_object(self, thing: Any, kind: type) -> str:
         if thing is _CHANCE:
@@ -190,7 +189,7 @@ class _Reader:
         return self.digest([list(part) if hasattr(part, "__next__") else part for part in parts])
 
 
-def _hash(*tokens: Any) -> str:
+def _hash(*tokens: str | bytes | memoryview) -> str:
     """Return the digest of some strings and buffers, one after the other."""
     found = hashlib.sha256()
     for token in tokens:

@@ -18,10 +18,10 @@ from skdp.core.dtypes import (
     DType,
     categories_of,
     holds_numbers,
-    is_float,
     is_gap,
     is_object,
     is_of_dates,
+    kind_of,
     objects,
 )
 from skdp.core.types import Container
@@ -31,11 +31,15 @@ MISSING_LABELS = "Input y contains labels that are missing, or of several types.
 
 
 def plain(container: Container, part: str) -> Container:
-    """Return records in C order, sparse ones by rows, frames dense and without row labels."""
+    """Return records in C order, sparse ones by rows, and frames without row labels."""
     if sparse.issparse(container):
         return container.tocsr()
     if belongs_to(container, "pandas"):
-        return dense(container.reset_index(drop=True))
+        if any(str(dtype).startswith("Sparse") for dtype in dtypes_of(container)):
+            raise TypeError(
+                f"The private {part} has sparse columns. Fill them, by {part}.sparse.to_dense()."
+            )
+        return container.reset_index(drop=True)
     if isinstance(container, list | tuple) or belongs_to(container, "polars"):
         return container
     if hasattr(container, "__array__") and not isinstance(container, np.ndarray):
@@ -48,21 +52,6 @@ def plain(container: Container, part: str) -> Container:
             "plain array of its values."
         )
     return np.ascontiguousarray(container)
-
-
-def dense(container: Container) -> Container:
-    """Fill the sparse columns of a pandas frame or series; all else stays as it is."""
-    if not belongs_to(container, "pandas"):
-        return container
-    sparse_dtype = sys.modules["pandas"].SparseDtype
-    if len(container.shape) == 1:
-        is_sparse = isinstance(container.dtype, sparse_dtype)
-        return container.sparse.to_dense() if is_sparse else container
-    filled = container.copy(deep=False)
-    for place, dtype in enumerate(container.dtypes):
-        if isinstance(dtype, sparse_dtype):
-            filled.isetitem(place, container.iloc[:, place].sparse.to_dense())
-    return filled
 
 
 def columns_of(container: Container) -> list[Container]:
@@ -122,21 +111,11 @@ def as_objects(values: Container) -> NDArray[np.object_]:
     return np.asarray(values, dtype=object)
 
 
-def as_array_of(container: Container) -> NDArray:
-    """Return a frame or series as the array that its declared types give."""
-    dtypes = dtypes_of(container)
-    if not all(map(holds_numbers, dtypes)):
-        return as_objects(container)
-    if all(isinstance(dtype, np.dtype) for dtype in dtypes):
-        return container.to_numpy(dtype=np.result_type(*dtypes))
-    return as_doubles(container)
-
-
 def with_doubles(X: Container, are_objects: bool = False) -> Container:
     """Return records whose columns of numbers, and perhaps of objects, are doubles."""
 
     def stays(dtype: DType) -> bool:
-        is_single = isinstance(dtype, np.dtype) and is_float(dtype)  # of the same values
+        is_single = isinstance(dtype, np.dtype) and dtype.kind == "f"  # of the same values
         return is_single or not (holds_numbers(dtype) or (are_objects and is_object(dtype)))
 
     if not is_table(X):
@@ -178,7 +157,7 @@ def _labels_of_series(y: Container) -> NDArray:
         return _as_words(y.to_numpy() if is_of_dates(y.dtype) else objects(y))
     if isinstance(y.dtype, np.dtype):
         return y.to_numpy()
-    if is_float(y.dtype):
+    if kind_of(y.dtype) == "f":
         return _doubles(y)
     if _has_gap(y):
         raise ValueError(MISSING_LABELS)
@@ -236,9 +215,16 @@ def _among(column: NDArray, labels: NDArray) -> NDArray:
 
 
 def as_array(container: Container) -> NDArray:
-    """Return the entries of a container as an array; of a sparse one those that are stored."""
+    """Return a container as an array; of a frame or series of the type that it declares."""
+    if belongs_to(container, "pandas", "polars"):
+        dtypes = dtypes_of(container)
+        if not all(map(holds_numbers, dtypes)):
+            return as_objects(container)
+        if all(isinstance(dtype, np.dtype) for dtype in dtypes):
+            return container.to_numpy(dtype=np.result_type(*dtypes))
+        return as_doubles(container)
     if sparse.issparse(container):
-        return container.tocsr().data
+        return container.toarray()
     try:
         return np.asarray(container)
     except ValueError:  # records of different lengths, such as lists of words
@@ -248,7 +234,7 @@ def as_array(container: Container) -> NDArray:
 def numeric_parts(container: Container) -> Iterator[tuple[str | None, NDArray]]:
     """Yield the numeric columns of a frame with their places, or an array of floats."""
     if not belongs_to(container, "pandas", "polars"):
-        values = as_array(container)
+        values = container.tocsr().data if sparse.issparse(container) else as_array(container)
         if values.dtype.kind == "f":
             yield None, values
         return

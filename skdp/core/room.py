@@ -13,11 +13,13 @@ import functools
 import gc
 import logging
 import os
+import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from types import FrameType
 from typing import Any, TypeVar, cast
 
 import joblib
@@ -26,7 +28,6 @@ from numpy.typing import NDArray
 from sklearn import config_context
 
 from skdp.core.dataset import Dataset
-from skdp.core.interrupts import noted_interrupts, raise_noted
 from skdp.core.target import Target
 from skdp.exceptions import PrivateEvaluationError
 
@@ -34,6 +35,8 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable)
 
 _key = threading.RLock()  # one thread at a time: what is silenced belongs to the process
+_caught: list[int] = []
+"""Numbers of the signals of interrupts: a fit may catch one, and return half a fit."""
 
 
 def evaluate_privately(
@@ -187,3 +190,29 @@ def _closed_logging() -> Iterator[None]:
         yield
     finally:
         logging.disable(level)
+
+
+@contextmanager
+def noted_interrupts() -> Iterator[None]:
+    """Note interrupts in a block; their handler gets no frame, which may hold private values."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        _caught.append(number)
+        handler(number, None)
+
+    try:
+        signal.signal(signal.SIGINT, note)
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        _caught.clear()
+
+
+def raise_noted() -> None:
+    """Raise KeyboardInterrupt if an interrupt came, also if it was caught."""
+    if _caught:
+        raise KeyboardInterrupt

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.checks import shorten, warn
+from skdp.core.checks import shorten
 from skdp.core.dataset import Dataset, belongs_to, index_dtype, with_index_dtype
 from skdp.core.dtypes import (
     DType,
@@ -29,16 +29,12 @@ from skdp.core.dtypes import (
     cast,
     categories_of,
     common,
-    double,
-    is_integer,
-    is_object,
     made_up_entries,
     name_dtype,
-    say_dtype,
     series_of,
     without_digest,
 )
-from skdp.core.plain import as_array, as_array_of, plain
+from skdp.core.plain import as_array, plain
 from skdp.core.types import Container
 
 Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
@@ -47,27 +43,13 @@ Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Form:
-    """The public facts about one container, besides the number of its records.
+    """The public facts about one container, besides the number of its records."""
 
-    Parameters
-    ----------
-    kind : type
-        Its class.
-    shape : tuple of int
-        The shape of one record.
-    dtypes : tuple of dtype
-        One for each column of a frame, otherwise a single one.
-    names : tuple, default=()
-        The names of a frame's columns, or of a series.
-    index_dtype : dtype or None, default=None
-        Type of the indices of a sparse container: some solvers take one width only.
-    """
-
-    kind: Any
-    shape: tuple[int, ...]
-    dtypes: tuple[DType, ...]
-    names: tuple[object, ...] = ()
-    index_dtype: np.dtype | None = None
+    kind: Any  # its class
+    shape: tuple[int, ...]  # of one record
+    dtypes: tuple[DType, ...]  # one for each column of a frame, otherwise a single one
+    names: tuple[object, ...] = ()  # of the columns of a frame, or of a series
+    index_dtype: np.dtype | None = None  # of a sparse container: some solvers take one width only
 
     @classmethod
     def of(cls, container: Container) -> Form:
@@ -97,24 +79,14 @@ class Form:
         names = tuple(map(str, self.names)) if self.is_frame else ()
         return kind, self.shape, names, tuple(map(name_dtype, self.dtypes))
 
-    def agree(self, drawn: Form) -> Form:
+    def agree(self, theirs: tuple[DType | str, ...]) -> Form:
         """Return the form in which records of this form and drawn ones can be alike."""
-        theirs = drawn.dtypes * len(self.dtypes) if len(drawn.dtypes) == 1 else drawn.dtypes
+        theirs = theirs * len(self.dtypes) if len(theirs) == 1 else theirs
         if len(theirs) != len(self.dtypes):
             return self  # the conversion will say what is wrong
         if not self.names:  # an array declares no categories
             theirs = tuple(np.dtype(object) if categories_of(each) else each for each in theirs)
         return replace(self, dtypes=tuple(map(common, self.dtypes, theirs)))
-
-    def agree_with_key(self, key: Key) -> Form:
-        """Return this form with doubles for integers where a form in words has them."""
-        if len(key[3]) != len(self.dtypes):
-            return self
-        dtypes = (
-            double(ours) if _widens(ours) and theirs.lower() == "float64" else ours
-            for ours, theirs in zip(self.dtypes, key[3], strict=True)
-        )
-        return replace(self, dtypes=tuple(dtypes))
 
     def convert(self, container: Container) -> Container:
         """Return the same records in this form; MisfitError where that is not possible."""
@@ -124,11 +96,11 @@ class Form:
             return np.ascontiguousarray(container)
         if self.names:
             given = belongs_to(container, "pandas", "polars") and len(container.shape) == 1
-            values = container if given else self._reshape(_as_array(container))
+            values = container if given else self._reshape(as_array(container))
             return series_of(self.kind, self.names[0], values, self.dtypes[0])
         if sparse.issparse(container) and self.kind is not np.ndarray:
             return self._sparse(container)
-        array = cast(self._reshape(_as_array(container)), self.dtypes[0])
+        array = cast(self._reshape(as_array(container)), self.dtypes[0])
         if self.kind is np.ndarray:
             return np.ascontiguousarray(array)
         return self._sparse(sparse.csr_array(array))
@@ -174,14 +146,11 @@ class Form:
         columns: Iterable[object]
         if given.is_frame:
             if given.names != self.names:
-                raise MisfitError(
-                    f" has other columns.{describe_columns((given.key,), (self.key,))} It has the "
-                    f"columns {shorten(given.names)}, and that of the data "
-                    f"{shorten(self.names)}, in this order"
-                )
+                differ = describe_columns((given.key,), (self.key,)).rstrip(".")
+                raise MisfitError(f" has other columns.{differ}")
             columns = (container[name] for name in self.names)
         else:
-            columns = self._reshape(_as_array(container)).T
+            columns = self._reshape(as_array(container)).T
         kind = sys.modules[self.kind.__module__.partition(".")[0]].Series
         parts = zip(self.names, columns, self.dtypes, strict=True)
         return self.kind({name: series_of(kind, name, *part) for name, *part in parts})
@@ -189,18 +158,10 @@ class Form:
 
 @dataclass(frozen=True)
 class Schema:
-    """The forms of the parts of a dataset.
-
-    Parameters
-    ----------
-    parts : tuple of Form
-        Of X, and of y and sample_weight where there are any.
-    allow_nan : bool, default=False
-        Whether the target takes missing entries of X.
-    """
+    """The forms of the parts of a dataset: of X, and of y and sample_weight if there are any."""
 
     parts: tuple[Form, ...]
-    allow_nan: bool = field(default=False, compare=False)
+    allow_nan: bool = field(default=False, compare=False)  # of entries of X, by the target
 
     @classmethod
     def of(cls, dataset: Dataset, allow_nan: bool = False) -> Schema:
@@ -213,20 +174,18 @@ class Schema:
         return tuple(part.key for part in self.parts)
 
     def __str__(self) -> str:
-        """Describe the forms in one line, with the number of declared categories."""
-        return _in_words((part.key[0], map(say_dtype, part.dtypes)) for part in self.parts)
+        """Describe the forms in one line."""
+        return describe_key(self.key)
 
-    def agree(self, drawn: Schema) -> Schema:
+    def agree(self, drawn: Schema | tuple[Key, ...]) -> Schema:
         """Return the schema in which datasets of this one and drawn ones can be alike."""
-        if len(drawn.parts) != len(self.parts):
+        if isinstance(drawn, Schema):
+            theirs: list = [part.dtypes for part in drawn.parts]
+        else:
+            theirs = [dtypes for *_, dtypes in drawn]
+        if len(theirs) != len(self.parts):
             return self  # the conversion will say what is wrong
-        return replace(self, parts=tuple(map(Form.agree, self.parts, drawn.parts)))
-
-    def agree_with_key(self, key: tuple[Key, ...]) -> Schema:
-        """Return this schema with doubles for integers where a schema in words has them."""
-        if len(key) != len(self.parts):
-            return self
-        return replace(self, parts=tuple(map(Form.agree_with_key, self.parts, key)))
+        return replace(self, parts=tuple(map(Form.agree, self.parts, theirs)))
 
     def convert(self, dataset: Dataset, owner: str) -> Dataset:
         """Return the same records in these forms, or raise ValueError, which holds no value.
@@ -234,14 +193,12 @@ class Schema:
         Parts that have the form already are not copied; numbers may be rounded to floats.
         """
         if len(dataset.parts) != len(self.parts):
-            remedy = ""
-            if owner.startswith("The oracle") and len(dataset.parts) == 1:
-                remedy = " Give it y too, or wrap features: RandomTaskOracle(X, classes=...)."
-            elif owner.startswith("The oracle") and len(dataset.parts) == 2:
-                remedy = " If an ensemble passes weights to its members, wrap the ensemble instead."
+            hint = ""
+            if owner.startswith("The oracle") and self.parts[1:] and not dataset.parts[1:]:
+                hint = " Give it y too, or wrap features: RandomTaskOracle(X, classes=...)."
             raise ValueError(
                 f"{owner} returned {_say_parts(dataset.parts)}. It must return "
-                f"{_say_parts(self.parts)}, like the private records, or those of 'like'.{remedy}"
+                f"{_say_parts(self.parts)}, like the private records, or those of 'like'.{hint}"
             )
         flaw, converted = "", []
         for name, part, container in zip(Dataset._fields, self.parts, dataset, strict=False):
@@ -270,74 +227,33 @@ def declared(dataset: Dataset) -> Dataset:
     return Dataset(*map(plain, dataset.parts, Dataset._fields))
 
 
-def _as_array(container: Container) -> NDArray:
-    """Return records that an oracle drew as an array."""
-    if belongs_to(container, "pandas", "polars"):
-        return as_array_of(container)
-    return container.toarray() if sparse.issparse(container) else as_array(container)
-
-
 def describe_key(key: tuple[Key, ...]) -> str:
     """Say a schema in one line, for messages."""
-    return _in_words((kind, map(without_digest, dtypes)) for kind, _, _, dtypes in key)
-
-
-def warn_of_lost_categories(given: Schema, asked: Schema) -> None:
-    """Warn of columns of X that declare categories where the oracle's records do not."""
-    ours, theirs = given.parts[0], asked.parts[0]
-    lost = [
-        str(name)
-        for name, *dtypes in zip(ours.names, ours.dtypes, theirs.dtypes, strict=False)
-        if [categories_of(dtype) is None for dtype in dtypes] == [False, True]
-    ]
-    if lost:
-        warn(
-            f"The private records declare categories in {shorten(lost)}, and the oracle's "
-            "records none, so an encoder may fail on a private category when the budget has "
-            "paid. Declare the public categories in the oracle's records too, by astype("
-            "pandas.CategoricalDtype([...]))."
-        )
+    return ", ".join(
+        f"{name} {kind} of {shorten(sorted(set(map(without_digest, dtypes))))}"
+        for name, (kind, _, _, dtypes) in zip(Dataset._fields, key, strict=False)
+    )
 
 
 def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
     """Say in which columns two schemas differ, by name where they have names."""
-    both = zip(Dataset._fields, given, asked, strict=False)
-    return "".join(_difference(part, ours, theirs) for part, ours, theirs in both)
-
-
-def _difference(part: str, given: Key, asked: Key) -> str:
-    (_, shape, names, dtypes), (_, other, others, expected) = given, asked
-    if not (names and others):
-        if shape == other:
-            return ""
-        remedy = ": give the column itself" if (shape, other) == ((1,), ()) else ""
-        asks = f"that of the plan has {_say_shape(other)}{remedy}"
-        return f" {part} has {_say_shape(shape)}, and {asks}."
-    missing = [name for name in others if name not in names]
-    added = [name for name in names if name not in others]
-    if missing or added:
-        wrong = {"lacks": missing, "has besides": added}
-        said = [f"{what} {shorten(some)}" for what, some in wrong.items() if some]
-        return f" It {' and '.join(said)}."
-    if names != others:
-        return " The columns are in another order."
-    differ = [
-        f"{name!r} holds {without_digest(ours)}, not {without_digest(theirs)}"
-        for name, ours, theirs in zip(names, dtypes, expected, strict=True)
-        if ours != theirs
-    ]
-    return f" Column {'; '.join(differ[:5])}." if differ else ""
-
-
-def _widens(dtype: DType) -> bool:
-    return is_integer(dtype) or is_object(dtype)
-
-
-def _in_words(parts: Iterable[tuple[str, Iterable[str]]]) -> str:
-    return ", ".join(
-        f"{name} {kind} of {shorten(sorted(set(dtypes)))}"
-        for name, (kind, dtypes) in zip(Dataset._fields, parts, strict=False)
-    )
+    said = []
+    for part, ours, theirs in zip(Dataset._fields, given, asked, strict=False):
+        (_, shape, names, dtypes), (_, other, others, expected) = ours, theirs
+        if names and others and names != others:
+            lacks = shorten([name for name in others if name not in names])
+            added = shorten([name for name in names if name not in others])
+            differ = f"lacks the columns {lacks}, and has {added} besides"
+            said.append(f"{part} {differ if lacks != added else 'has them in another order'}")
+        elif shape != other:
+            said.append(f"{part} has {_say_shape(shape)}, not {_say_shape(other)}")
+        elif names and others:
+            said += [
+                f"column {name!r} holds {without_digest(one)}, not {without_digest(another)}"
+                for name, one, another in zip(names, dtypes, expected, strict=True)
+                if one != another
+            ][:5]
+    return "".join(f" {each[0].upper()}{each[1:]}." for each in said)
 
 
 def _say_shape(shape: tuple[int, ...]) -> str:

@@ -27,7 +27,7 @@ noise of coordinates follows Muthukrishnan and Kalyani (2023).
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,25 +66,23 @@ class Reading(NamedTuple):
 class Spectrum(NamedTuple):
     """The variances of the code along its own axes, and the prior variance it can remove there."""
 
-    axes: Any
+    axes: Matrix
     variances: Matrix
     removable: Matrix
 
     def along(self, code: Matrix) -> Matrix:
         """Turn a code to the axes."""
-        return code if self.axes is None else self.axes.T @ code
+        return self.axes.T @ code
 
     def back(self, code: Matrix) -> Matrix:
         """Undo `along`."""
-        return code if self.axes is None else self.axes @ code
+        return self.axes @ code
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Mark the axes whose variance exceeds rounding errors, which a diagonal lacks."""
-        least = 0.0
-        if self.axes is not None:
-            least = _LEAST_VARIANCE * len(self.variances) * self.variances.max(initial=0)
-        return self.variances > least
+        """Mark the axes whose variance exceeds rounding errors."""
+        largest = self.variances.max(initial=0)
+        return self.variances > _LEAST_VARIANCE * len(self.variances) * largest
 
     def read(
         self, noisy: ArrayLike | None, variance: float, shift: float, kurtosis: float

@@ -20,7 +20,7 @@ from skdp.core.dataset import Dataset, belongs_to, n_records
 from skdp.core.dtypes import holds_numbers, is_gap, is_of_dates
 from skdp.core.plain import (
     MISSING_LABELS,
-    as_array_of,
+    as_array,
     as_doubles,
     as_labels,
     as_objects,
@@ -144,7 +144,7 @@ def _as_table(X: Container, is_plain: bool) -> Container:
         return as_doubles(X) if is_plain else np.asarray(X, dtype=object)
     if not is_table(X):
         if belongs_to(X, "pandas", "polars"):
-            return as_array_of(X)
+            return as_array(X)
         return X if sparse.issparse(X) else np.asarray(X)
     are_words = {isinstance(name, str) for name in X.columns}
     if len(are_words) > 1:
@@ -152,7 +152,7 @@ def _as_table(X: Container, is_plain: bool) -> Container:
             "X must have column names that are all strings, or none that is. Got both. "
             "Write X.columns = X.columns.astype(str)."
         )
-    return X if are_words == {True} else as_array_of(X)
+    return X if are_words == {True} else as_array(X)
 
 
 def _check_texts(X: NDArray) -> NDArray:

@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from skdp.core.checks import warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.room import quiet
-from skdp.core.schema import Schema, declared, warn_of_lost_categories
+from skdp.core.schema import Schema, declared
 from skdp.core.types import Container, Estimator
 from skdp.estimators.inputs import takes, takes_weights
 from skdp.estimators.known import public_parameters
@@ -148,7 +148,5 @@ def settle_form(
 ) -> tuple[Sensitivity, Schema, Dataset]:
     """Settle one form for data and draws, and return the example in it."""
     example = declared(example)
-    given = Schema.of(example, allow_nan)
-    sensitivity, schema = sensitivity.agree(given, example)
-    warn_of_lost_categories(given, schema)
+    sensitivity, schema = sensitivity.agree(Schema.of(example, allow_nan), example)
     return sensitivity, schema, schema.convert(example, "The private dataset")

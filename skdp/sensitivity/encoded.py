@@ -84,8 +84,6 @@ def encoded(
 def operator_norm(encoder: NDArray[np.float64], order: int) -> float:
     """Bound how much an encoder can enlarge a norm, from above, rounding included."""
     size = np.abs(encoder)
-    if encoder.ndim == 1:
-        return float(size.max())
     k, d = encoder.shape
     up = 1 + 4 * (k + 4) * _UNIT
     if order == 1:
@@ -98,8 +96,8 @@ def operator_norm(encoder: NDArray[np.float64], order: int) -> float:
 
 def _rounding(encoder: NDArray[np.float64], farthest: float, order: int) -> float:
     """Bound the norm of the rounding error of a code, for values so far from its mean."""
-    k, d = (encoder.size, 1) if encoder.ndim == 1 else encoder.shape
-    rows = np.abs(encoder).reshape(k, -1).sum(axis=1)
+    k, d = encoder.shape
+    rows = np.abs(encoder).sum(axis=1)
     errors = _share(d) * farthest * rows + (d + 1) * _LEAST
     norm = math.hypot(*errors.tolist()) if order == 2 else math.fsum(errors.tolist())
     return math.nextafter(norm * (1 + 4 * (k + d + 8) * _UNIT), math.inf)

@@ -142,7 +142,7 @@ class SensitivityEstimate(Settled):
         prior = self.prior
         if prior is not None:
             prior, schema = prior.agree(schema, example)
-        return self.with_prior(prior), schema.agree_with_key(self.form)
+        return self.with_prior(prior), schema.agree(self.form)
 
     def settle(
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType

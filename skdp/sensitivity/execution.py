@@ -21,7 +21,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from skdp.core.checks import check_rules
-from skdp.core.interrupts import noted_interrupts
+from skdp.core.room import noted_interrupts
 
 T = TypeVar("T")
 

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
-from skdp.core.interrupts import raise_noted
 from skdp.core.oracle import Oracle
+from skdp.core.room import raise_noted
 from skdp.core.schema import Schema
 from skdp.core.streams import block_key, pair_key, pilot_key, streams
 from skdp.core.target import LabeledValueError, Target, pair_values
@@ -178,7 +178,7 @@ def are_rounding(
     """Return whether rounding explains the difference of each pair, as far as a code shows it."""
     explained = within_rounding(values, others)
     found = np.logical_and.reduce(explained.reshape(len(values), -1), axis=1)
-    if type(geometry) is not Geometry or geometry.code is None:
+    if geometry.code is None:
         return found
     # a code may leave out all numbers that change, so the norm may be rounding that it lets through
     rounding = np.where(explained, _most_rounding(values, others), 0.0)

@@ -15,7 +15,7 @@ from skdp.core.checks import LONGEST, check_ranges, floats, shown
 from skdp.core.dataset import n_records, take_records
 from skdp.core.default import default
 from skdp.core.oracle import Oracle
-from skdp.core.plain import as_labels, dense
+from skdp.core.plain import as_labels
 from skdp.core.types import Container
 
 
@@ -55,7 +55,7 @@ class ShippedOracle(Oracle):
             X = X.tocsr()
         if n_records(X) < 1:
             self._refuse("X", "hold at least one record", "none")
-        return dense(X)
+        return X
 
 
 class Box(NamedTuple):

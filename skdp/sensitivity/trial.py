@@ -18,7 +18,7 @@ from scipy import sparse
 from skdp.core.checks import warn
 from skdp.core.dataset import Dataset, belongs_to
 from skdp.core.oracle import Oracle
-from skdp.core.plain import as_array, as_array_of, columns_of
+from skdp.core.plain import as_array, columns_of
 from skdp.core.types import Container
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.sensitivity.adapters import OracleAdapter
@@ -151,8 +151,7 @@ def _entries(container: Container) -> NDArray:
     if sparse.issparse(container):
         rows = container.tocsr()
         return np.concatenate([rows.indptr, rows.indices, rows.data])
-    is_frame = belongs_to(container, "pandas", "polars")
-    return as_array_of(container) if is_frame else as_array(container)
+    return as_array(container)
 
 
 def _match(array: NDArray, other: NDArray, tolerance: float) -> bool:

@@ -6,7 +6,7 @@ from scipy import linalg
 
 from skdp import GaussianMechanism, L2LaplaceMechanism, LaplaceMechanism
 from skdp.codes.bounded import with_bounded_code
-from skdp.core.metric import KnownMetric, LocalMetric
+from skdp.core.metric import KnownMetric
 
 MECHANISMS = [LaplaceMechanism(0.5), L2LaplaceMechanism(0.5), GaussianMechanism(0.5, 1e-5)]
 DELTA = 0.25
@@ -29,8 +29,6 @@ def code_of(mechanism, values, changes, metric=None, delta=DELTA, n_samples=100)
 
 def norm_of(code, order):
     """How much the encoder can enlarge a difference."""
-    if code.encoder.ndim == 1:
-        return np.abs(code.encoder).max()
     return np.linalg.norm(code.encoder, ord=order)  # the largest column, the spectral norm
 
 
@@ -80,7 +78,7 @@ def test_a_step_that_rounding_makes_singular_does_not_end_the_search():
 def test_no_difference_grows_in_very_many_values(mechanism):
     code = code_of(mechanism, *pilots(2500, 40), metric=np.linspace(1, 2, 2500))
     assert norm_of(code, mechanism.order) <= 1
-    assert code.n_released == (2500 if mechanism.most_values is None else pytest.approx(8, abs=8))
+    assert code.n_released <= (100 if mechanism.most_values is None else 16)
     variance = (DELTA * mechanism.unit_deviation(code.n_released)) ** 2
     assert 0.1 < code.share_learned(variance) <= 1
     errors = code.standard_errors(variance)
@@ -191,14 +189,6 @@ def test_where_nothing_can_be_learned_there_is_no_code(mechanism):
     ):
         plain = type(mechanism)(**mechanism.get_params() | {"epsilon": epsilon})
         assert with_bounded_code(plain, delta, rows, moved, **learn).code is None
-
-
-@every_mechanism
-def test_a_metric_that_holds_for_small_changes_is_believed_less(mechanism):
-    values, changes = pilots(6)
-    metric = np.geomspace(1, 1e-9, 6)
-    for each in (metric, np.diag(metric), LocalMetric(metric)):
-        assert norm_of(code_of(mechanism, values, changes, each), mechanism.order) <= 1
 
 
 @every_mechanism

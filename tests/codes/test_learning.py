@@ -127,13 +127,3 @@ def test_most_pilots_tell_that_a_number_is_rounding():
     np.testing.assert_array_equal(
         without_rounding(values, values, metric, lambda: (none, none))[0], values
     )
-
-
-def test_nothing_is_evaluated_again_where_all_that_varies_is_heeded():
-    def evaluate():
-        raise AssertionError("needless")
-
-    values = np.column_stack([np.linspace(0, 1, 40), np.full(40, 0.1)])
-    for metric in (np.array([1.0, 1.0]), np.array([1.0, 0.0])):
-        plain, _ = without_rounding(values, values * [1, 0], metric, evaluate)
-        np.testing.assert_array_equal(plain, values)

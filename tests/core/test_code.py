@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import integrate, special, stats
+from scipy import special, stats
 
 from skdp.core.code import PublicCode
 from skdp.core.spectrum import normal_laws
+from tests.helpers import diagonal_code
 
 seeds = st.integers(0, 10**6)
 
@@ -37,20 +38,6 @@ def random_code(d, k, seed=0):
     root = rng.normal(size=(d, d)) * np.geomspace(1, 0.1, d)
     covariance, encoder, mean = root @ root.T, rng.normal(size=(k, d)), rng.normal(size=d)
     return code_of(encoder, covariance, mean), mean, covariance
-
-
-def diagonal_code(encoder, deviations=None, mean=None, **options):
-    """A code with a diagonal encoder, of values of deviation 1 and mean 0 unless they are given."""
-    encoder = np.asarray(encoder, dtype=float)
-    deviations = np.ones(len(encoder)) if deviations is None else deviations
-    power = (deviations**2 * encoder)[encoder != 0] ** 2 / np.sum(deviations**2)
-    mean = np.zeros(len(encoder)) if mean is None else mean
-    parts = {"encoder": encoder, "mean": mean, "deviations": deviations, "removable": power}
-    return PublicCode(**parts, **options)
-
-
-def stepped_code(d=6):
-    return diagonal_code(np.arange(d) / 2.0, np.geomspace(0.1, 3, d), np.ones(d))
 
 
 def plain_code(variances, n_released, shift=0.0):
@@ -161,33 +148,14 @@ def test_what_is_unlike_in_one_direction_makes_the_others_little_wider():
     assert unlike[2] > 1e5
 
 
-@pytest.mark.parametrize("ratio", [0.1, 1.0, 10.0])
-def test_six_laws_are_near_to_the_law_with_laplace_noise(ratio):
-    """From 1 to 8 deviations, beside the convolution; one normal law would be off by up to 20."""
-    values = np.linspace(1, 8, 8) * np.hypot(1, ratio)
-    law, noise = stats.norm(), stats.laplace(scale=ratio / np.sqrt(2))
-    exact = [
-        integrate.quad(lambda e, y=y: law.pdf(y - e) * noise.pdf(e), y - 9, y + 9, points=[0])[0]
-        for y in values
-    ]
-    near = log_with_laplace_noise(values, np.ones(8), ratio**2)
-    np.testing.assert_allclose(near, np.log(exact), atol=0.3)
-
-
 @pytest.mark.parametrize("size", [1e4, 1e6, 1e9])
-@pytest.mark.parametrize("diagonal", [True, False])
-def test_of_all_numbers_a_contradiction_of_any_size_leaves_what_the_noise_does(size, diagonal):
+def test_of_all_numbers_a_contradiction_of_any_size_leaves_what_the_noise_does(size):
     """A wrong unit: no prior can be had for it, and it spoils nothing."""
-    code, mean, covariance = random_code(5, 5)
-    matrix = code.encoder
-    if diagonal:
-        scales = np.arange(1.0, 6)
-        matrix = np.diag(scales)
-        code = diagonal_code(scales, np.sqrt(np.diag(covariance)), mean)
+    code, mean, _ = random_code(5, 5)
     values = mean + size * np.array([1.0, -1, 2, -2, 0.5])
     noisy, variance = code.forward(values), 0.01
     np.testing.assert_allclose(code.decode(noisy, variance), values, atol=0.3)
-    noise = np.sqrt(variance * np.sum(np.linalg.inv(matrix) ** 2, axis=1))
+    noise = np.sqrt(variance * np.sum(np.linalg.inv(code.encoder) ** 2, axis=1))
     np.testing.assert_allclose(code.standard_errors(variance, noisy), noise, rtol=0.01)
 
 
@@ -197,21 +165,6 @@ def test_of_a_matrix_what_is_lost_to_rounding_is_not_said_to_be_read():
         assert code.standard_errors(1e-40, noisy)[:2] == pytest.approx([0, 1e-9], rel=0.1)
     assert code.decode([1.0, 1e-9], 1e-40)[1] == 0
     assert plain_code([1.0, 1e-18], 2).standard_errors(1e-4)[1] == pytest.approx(1e-9)
-
-
-@pytest.mark.parametrize("variance", [1e-4, 1e-40])
-def test_of_a_diagonal_nothing_is_lost_to_rounding(variance):
-    """A number that the code hardly takes is as wide as the others, or read."""
-    code = diagonal_code([1.0, 1e-9, 0.0], shift=0.2)
-    noisy = [1e6, 1e-9]
-    read, hardly, unread = code.standard_errors(variance, noisy)
-    assert read == pytest.approx(np.sqrt(variance), rel=1e-6)
-    assert unread > 1e5
-    if variance == 1e-4:
-        assert hardly > 1e5
-    else:
-        assert hardly == pytest.approx(1e9 * np.sqrt(variance))
-        assert code.decode(noisy, variance) == pytest.approx([1e6, 1, 0])
 
 
 @pytest.mark.parametrize("size", [1e12, 1e15, 1e18, 1e20, 1e24])
@@ -226,21 +179,6 @@ def test_a_number_of_any_size_does_not_blow_up_its_own_error(size):
     assert code.decode(noisy, 1.0) == pytest.approx([size, *code.decode([1e6, 1, 1], 1.0)[1:]])
 
 
-def test_without_noise_a_short_code_has_no_error_where_it_is_met():
-    errors = plain_code([1.0, 1.0, 1.0], 2, 0.2).standard_errors(0.0, [1e6, 1.0])
-    assert not errors[:2].any()
-    assert errors[2] > 1e5
-
-
-@pytest.mark.parametrize("size", [1e-150, 1e-80, 1e80])
-def test_the_unit_of_a_code_does_not_matter(size):
-    errors = [
-        diagonal_code([unit], shift=0.2).standard_errors(unit**2, [unit * 3])
-        for unit in (1.0, size)
-    ]
-    assert errors[1] == pytest.approx(errors[0])
-
-
 def test_numbers_of_the_same_variance_are_read_one_by_one():
     """Of all axes that they have: else rounding says of which of them the large one is a part."""
     noisy = [1e3, 1.0, -0.5, 0.7]
@@ -249,8 +187,6 @@ def test_numbers_of_the_same_variance_are_read_one_by_one():
     near = replace(code, covariance=code.covariance + (noise + noise.T)[:, :4])
     assert near.decode(noisy, 1.0) == pytest.approx(code.decode(noisy, 1.0), abs=1e-9)
     assert near.standard_errors(1.0, noisy) == pytest.approx(code.standard_errors(1.0, noisy))
-    diagonal = diagonal_code([1.0] * 4 + [0.0] * 2, shift=0.2)
-    assert code.decode(noisy, 1.0) == pytest.approx(diagonal.decode(noisy, 1.0))
 
 
 def test_rounding_is_not_taken_for_what_a_code_of_all_numbers_left_unread():
@@ -315,7 +251,7 @@ def test_a_huge_number_does_not_spill_its_rounding_over_others(unit):
 
 def test_a_square_matrix_that_cannot_be_inverted_is_decoded_by_the_prior():
     code = code_of([[1.0, 1.0], [1.0, 1.0]], np.diag([1.0, 3.0]))
-    for variance in (0.0, 1e-8):
+    for variance in (1e-12, 1e-8):
         assert code.decode([4.0, 4.0], variance) == pytest.approx([1, 3], rel=1e-6)
         expected = np.sqrt([0.75, 0.75])
         assert code.standard_errors(variance) == pytest.approx(expected, rel=1e-6)
@@ -335,53 +271,7 @@ def test_standard_errors_are_those_of_a_simulation():
     np.testing.assert_allclose(np.mean(squares, axis=0), 0.96, atol=6.5 * np.sqrt(2 / n))
 
 
-@pytest.mark.parametrize("variance", [0.0, 1e-12, 0.3, 50.0])
-def test_a_diagonal_is_decoded_as_the_same_matrix(variance):
-    code = stepped_code()
-    rows = np.diag(code.encoder)[code.encoder != 0]
-    dense = code_of(rows, np.diag(code.deviations**2), code.mean)
-    value = np.linspace(-1, 4, 6)
-    noisy = code.forward(value) + 0.1
-    np.testing.assert_allclose(noisy, dense.forward(value) + 0.1, rtol=1e-12)
-    np.testing.assert_allclose(code.decode(noisy, variance), dense.decode(noisy, variance))
-    for given_code in (None, noisy):
-        np.testing.assert_allclose(
-            code.standard_errors(variance, given_code),
-            dense.standard_errors(variance, given_code),
-            atol=1e-7,
-        )
-        share = code.share_learned(variance, given_code)
-        assert share == pytest.approx(dense.share_learned(variance, given_code))
-
-
 # Limits.
-
-
-@pytest.mark.parametrize("size", [1e-150, 1e-3, 1.0, 1e150])
-def test_without_noise_a_square_code_gives_the_exact_value(size):
-    code, mean, _ = random_code(7, 7)
-    code = PublicCode(
-        encoder=code.encoder / size,
-        mean=mean * size,
-        covariance=code.covariance * size,
-        deviations=code.deviations * size,
-        removable=code.removable,
-    )
-    value = np.linspace(-3, 100, 7) * size
-    np.testing.assert_allclose(code.decode(code.forward(value), 0.0), value, rtol=1e-10)
-    assert not code.standard_errors(0.0).any()
-    assert code.share_learned(0.0) == pytest.approx(1)
-
-
-def test_without_noise_a_short_code_is_met_and_the_rest_is_the_guess_of_the_prior():
-    code, mean, covariance = random_code(6, 2)
-    value = np.arange(6.0)
-    decoded = code.decode(code.forward(value), 0.0)
-    np.testing.assert_allclose(code.forward(decoded), code.forward(value), rtol=1e-8)
-    expected, left = posterior(mean, covariance, code.encoder, code.forward(value), 0.0)
-    np.testing.assert_allclose(decoded, expected, rtol=1e-8)
-    np.testing.assert_allclose(code.standard_errors(0.0), np.sqrt(np.diag(left)), rtol=1e-6)
-    assert 0 < code.share_learned(0.0) < 1
 
 
 def test_with_endless_noise_the_public_mean_is_released():
@@ -412,7 +302,6 @@ def test_a_prior_of_no_variance_is_not_moved():
     np.testing.assert_allclose(code.decode([1.0, 1.0], 1.0), [3.0, 4.5], rtol=2e-3)
     np.testing.assert_allclose(code.standard_errors(1.0), [0, np.sqrt(0.5)])
     assert code.standard_errors(1.0, [1.0, 1.0])[0] == 0
-    np.testing.assert_allclose(code.decode([5.0, 1.0], 0.0), [8.0, 5.0])
     encoder = np.random.default_rng(0).normal(size=(3, 3))
     code = code_of(encoder, np.diag([0.0, 1.0, 2.0]), shift=0.2)
     for noisy in np.random.default_rng(1).normal(scale=1e6, size=(5, 3)):
@@ -450,8 +339,8 @@ def test_the_code_of_the_mean_is_zero_however_large_it_is():
     np.testing.assert_array_equal(code.forward([1e12 + 0.5, -1e15]), [0.5])
 
 
-@pytest.mark.parametrize("code", [random_code(40, 9)[0], stepped_code(40)])
-def test_the_same_bits_whenever_it_is_computed(code):
+def test_the_same_bits_whenever_it_is_computed():
+    code, _, _ = random_code(40, 9)
     values = np.random.default_rng(0).normal(size=(50, 40)) * 1e5
     first = [code.forward(value).tobytes() for value in values]
     again = pickle.loads(pickle.dumps(code))
@@ -459,8 +348,8 @@ def test_the_same_bits_whenever_it_is_computed(code):
     assert [again.forward(value).tobytes() for value in strided[::-1]][::-1] == first
 
 
-@pytest.mark.parametrize("code", [random_code(5, 2)[0], stepped_code()])
-def test_through_json_and_pickle(code):
+def test_through_json_and_pickle():
+    code, _, _ = random_code(5, 2)
     for other in (
         PublicCode.from_dict(json.loads(json.dumps(code.to_dict()))),
         pickle.loads(pickle.dumps(code)),
@@ -486,7 +375,6 @@ def test_each_part_makes_another_code(part):
 @pytest.mark.loop(
     "parts",
     [
-        {"covariance": None},
         {"removable": np.ones(2)},
         {"encoder": np.zeros((2, 2, 2))},
         {"encoder": np.ones(2)},
@@ -512,17 +400,22 @@ def test_nobody_can_write_into_a_code():
     above = np.ones(2)
     window = above[:]
     view.flags.writeable = above.flags.writeable = False
-    code = PublicCode(encoder=view, mean=above, deviations=view, removable=view)
+    code = replace(random_code(2, 1)[0], deviations=view, mean=above)
     below[:] = window[:] = 100
-    np.testing.assert_array_equal([code.encoder, code.mean], np.ones((2, 2)))
+    np.testing.assert_array_equal([code.deviations, code.mean], np.ones((2, 2)))
     for each in (code, pickle.loads(pickle.dumps(code))):
         with pytest.raises(ValueError, match="read-only"):
             each.encoder[0] = 100
         with pytest.raises(AttributeError):
-            each.kind = "other"
+            each.shift = 1.0
 
 
 def test_errors_reach_a_code_at_their_largest():
     code = random_code(5, 3)[0]
     errors = np.arange(5.0)
     assert code.reach([errors]) == pytest.approx(np.sum(np.abs(code.encoder) * errors))
+
+
+def test_no_subclass_passes_for_a_code():
+    with pytest.raises(TypeError, match="no subclasses"):
+        type("Own", (PublicCode,), {})

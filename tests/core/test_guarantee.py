@@ -49,29 +49,6 @@ def test_text_names_every_condition(guarantee):
 
 
 @pytest.mark.loop(
-    ("values", "text"),
-    [
-        (
-            {"epsilon": 1.0, "delta": 1e-5, "gamma": 0.05, "n_samples": 9, "oracle": "Table"},
-            "Random differential privacy: epsilon=1, delta=1e-05, gamma=0.05 Replacing one of 9 "
-            "records changes the probability of any result by a factor of at most 2.72, but for a "
-            "probability of 1e-05, with probability 0.95 over pairs of datasets from Table. "
-            "Records unlike these may not be covered.",
-        ),
-        (
-            {"epsilon": 2.0, "delta": 1e-5},
-            "Differential privacy: epsilon=2, delta=1e-05 Replacing one record changes the "
-            "probability of any result by a factor of at most 7.39, but for a probability of "
-            "1e-05. It rests on: sensitivity asserted by the caller.",
-        ),
-        ({"epsilon": math.inf, "gamma": 0.05, "oracle": "Table"}, "No privacy: no noise was added"),
-    ],
-)
-def test_text(values, text):
-    assert " ".join(str(PrivacyGuarantee(**values)).split()) == text
-
-
-@pytest.mark.loop(
     ("name", "values"),
     [
         ("epsilon", {"epsilon": 0.0}),

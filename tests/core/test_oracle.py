@@ -13,7 +13,6 @@ from skdp import (
     PrivacyLeakWarning,
     PrivateEstimator,
     SensitivitySampler,
-    UniformOracle,
 )
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import has_independent_records
@@ -85,14 +84,6 @@ def test_an_oracle_without_a_name_is_refused(description):
         SensitivitySampler(oracle).plan(5)
 
 
-def test_an_oracle_may_be_described():
-    oracle = Incomes()
-    oracle.description = "incomes of 2019"
-    assert SensitivitySampler(oracle).plan(5).oracle == "incomes of 2019"
-    Box = type("Box", (UniformOracle,), {"description": "a box"})
-    assert as_oracle(Box([(0, 1)])).description == "a box"
-
-
 def test_an_oracle_must_say_how_it_draws():
     class Odd(Oracle):
         def __call__(self, n_samples):
@@ -120,14 +111,6 @@ def test_the_labels_of_a_function_count():
         model.plan(20)
     oracle.classes_ = np.array(["no", "yes"])
     assert [list(labels) for labels in model.plan(20).classes] == [["no", "yes"]]
-
-
-def test_a_function_draws_as_an_oracle():
-    adapted = as_oracle(labeled)
-    assert adapted is not labeled
-    np.testing.assert_array_equal(
-        adapted(5, np.random.default_rng(0))[0], labeled(5, np.random.default_rng(0))[0]
-    )
 
 
 class Holds:
@@ -158,10 +141,6 @@ class HasTable(Tabled):
     table = X
 
 
-class InheritsTable(HasTable):
-    pass
-
-
 class HasCopy(Tabled):
     table = X.copy()
 
@@ -172,7 +151,7 @@ def has_attribute(n_samples, rng):
 
 has_attribute.table = X
 HOLDERS = [Holds(X), Holds([X]), Holds((X, None)), KernelDensity().fit(X)]
-HOLDERS += [HasProperty(), HasTable(), InheritsTable(), has_attribute]
+HOLDERS += [HasProperty(), HasTable(), has_attribute]
 
 
 @pytest.mark.loop("oracle", HOLDERS)

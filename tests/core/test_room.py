@@ -231,21 +231,6 @@ def test_members_may_have_any_name():
 # Callbacks
 
 
-@pytest.mark.slow
-def test_functions_called_back_are_taken_away():
-    """They would be handed what is fitted."""
-    seen = []
-    estimator = NeighborhoodComponentsAnalysis(max_iter=3, callback=lambda *state: seen.append(1))
-    model = private(
-        make_pipeline(estimator, LogisticRegression()), release=["logisticregression__coef_"]
-    )
-    model.fit(X, Y)
-    assert not seen
-    assert model.estimator_[0].callback is None
-    sklearn.clone(estimator).fit(X, Y)
-    assert seen
-
-
 class Holder(BaseEstimator):
     """An estimator with others in its parameters where get_params does not look."""
 

@@ -129,7 +129,7 @@ REFUSED = {
     "a gap": (np.array([1]), np.array([np.nan]), "which cannot hold"),
     "columns": (X, X[:, :1], "its X has 1 column, and that of the data has 2 columns"),
     "sparse columns": (sparse.csr_array(X), sparse.csr_array(X[:, :1]), "has 1 column, and"),
-    "order of columns": (frame(["f8", "f8"]), frame(["f8", "f8"])[["b", "a"]], "in this order"),
+    "order of columns": (frame(["f8", "f8"]), frame(["f8", "f8"])[["b", "a"]], "another order"),
     "column": (
         frame(["uint8", "f8"]),
         frame(["f8", "f8"]) + 300,
@@ -155,10 +155,17 @@ class Own(np.ndarray):
     """Such as a matrix, which multiplies in its own way."""
 
 
-@pytest.mark.parametrize("kind", [lambda X: X.view(Own), np.ma.masked_array])
-def test_arrays_that_compute_in_their_own_way_are_refused(kind):
-    with pytest.raises(TypeError, match=r"private X must be a plain array. Got \w+. Pass"):
-        released(mean, kind(X), UniformOracle([(0, 1)] * 2))
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda X: X.view(Own), r"plain array. Got \w+. Pass"),
+        (np.ma.masked_array, r"plain array. Got \w+. Pass"),
+        (lambda X: pd.DataFrame(X).astype(pd.SparseDtype(float)), "sparse columns. Fill them"),
+    ],
+)
+def test_arrays_that_compute_in_their_own_way_are_refused(make, word):
+    with pytest.raises(TypeError, match=word):
+        released(mean, make(X), UniformOracle([(0, 1)] * 2))
 
 
 def test_arrays_on_disk_are_plain(tmp_path):
@@ -212,7 +219,7 @@ def test_a_column_of_categories_has_those_of_the_oracle():
     encode = make_column_transformer((OrdinalEncoder(), ["b"]), remainder="passthrough")
     fitted = model(make_pipeline(encode, Ridge()), PublicDataOracle(public, y_public)).fit(data, y)
     assert b"31337" not in pickle.dumps(fitted.estimator_)
-    assert "X pandas.DataFrame of ['category of 2', 'float64']" in str(fitted.plan_.schema)
+    assert "X pandas.DataFrame of ['category', 'float64']" in str(fitted.plan_.schema)
     data.loc[0, "b"] = "person 31337"
     for told in (data, data.astype({"b": str})):  # declared or not
         with pytest.raises(
@@ -228,11 +235,6 @@ def test_numbers_are_not_taken_for_the_categories_of_an_oracle():
     oracle = PublicDataOracle(pd.DataFrame({"a": towns}), y_public)
     with pytest.raises(ValueError, match=r"The oracle .* holds category, .* the data int64"):
         model(OrdinalEncoder(), oracle).fit(pd.DataFrame({"a": np.arange(60)}), y)
-
-
-def test_words_are_said_to_be_strings():
-    words = np.array(["yes", "no"])
-    assert str(Schema.of(Dataset(X[:2], words))).endswith("y numpy.ndarray of ['string']")
 
 
 def test_no_message_tells_categories_by_a_digest():
@@ -305,24 +307,11 @@ def with_default(n, rng, table=X):
     return table[rng.integers(len(table), size=n)]
 
 
-class Slotted:
-    """An oracle without a dictionary of attributes."""
-
-    __slots__ = ("table",)
-
-    def __init__(self, table):
-        self.table = table
-
-    def __call__(self, n, rng):
-        return with_default(n, rng, self.table)
-
-
 HOLDERS = {
     "public table": lambda data: PublicDataOracle(data),
     "view": lambda data: PublicDataOracle(data[::-1]),
     "partial": lambda data: functools.partial(with_default, table=data),
     "default": lambda data: with_default,
-    "slots": Slotted,
     "density": lambda data: KernelDensity(bandwidth=0.1).fit(data),
     "labels": lambda data: PublicDataOracle(X_public, data[:, 0]),
 }
@@ -358,13 +347,6 @@ def test_other_containers_of_private_records_are_refused_too(data):
     with pytest.raises(ValueError, match="holds the private records"):
         check_is_public(PublicDataOracle(data), Dataset(data))
     check_is_public(PublicDataOracle(data[:30]), Dataset(data[30:]))
-
-
-def test_the_other_half_of_a_table_is_public():
-    both = rng.normal(size=(100, 2))
-    check_is_public(PublicDataOracle(both[::2]), Dataset(both[1::2]))
-    check_is_public(PublicDataOracle(both[:50]), Dataset(both[50:]))
-    check_is_public(PublicDataOracle(both.copy()), Dataset(both))
 
 
 class Buffered:
@@ -454,14 +436,6 @@ def test_pairs_have_the_sparse_format_of_the_private_records(kind):
     assert seen.pop()[0] is type(private.tocsr())
 
 
-def test_an_oracle_may_yield_any_sparse_format():
-    for kind in SPARSE:
-        estimate = sampler(lambda n, rng, kind=kind: kind(rng.uniform(size=(n, 2)))).sample(
-            lambda X: X.sum(), 20, "l1"
-        )
-        assert estimate.value > 0
-
-
 def test_sparse_records_are_stored_in_one_way_only():
     """A sum of squares of the entries would be that of 1000, not of the numbers they make."""
     numbers = np.array([0.5, 0.0, 0.25])
@@ -482,7 +456,7 @@ def test_a_list_declares_no_type():
 
 def test_a_complex_number_is_not_made_real():
     for data in (X, frame(["f8", "f8"])):
-        with pytest.raises(ValueError, match="which cannot hold its values"):
+        with pytest.raises(ValueError, match="holds complex128"):
             Schema.of(Dataset(data)).convert(Dataset(1j * X_public), "The oracle f")
 
 

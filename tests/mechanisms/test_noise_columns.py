@@ -9,12 +9,6 @@ from skdp.mechanisms.additive import MOST_COLUMNS
 from skdp.mechanisms.noise import byte_source
 
 N_RELEASES = 800
-DIAGONAL = PublicCode(
-    encoder=[0.5, 2.0, 1.0],
-    mean=[1.0, 2.0, 3.0],
-    deviations=[20.0, 10.0, 15.0],
-    removable=[0.1, 0.2, 0.3],
-)
 CODE = PublicCode(
     encoder=[[1.0, 1.0, 0.0], [0.0, 0.5, 0.5]],
     mean=[1.0, 2.0, 3.0],
@@ -26,7 +20,7 @@ CODE = PublicCode(
 
 MECHANISMS = [
     type(mechanism)(**mechanism.get_params() | {"code": code})
-    for code in (None, DIAGONAL, CODE)
+    for code in (None, CODE)
     for mechanism in (
         LaplaceMechanism(epsilon=1.0),
         L2LaplaceMechanism(epsilon=1.0),

@@ -46,7 +46,6 @@ def test_the_operator_norm_is_bounded_from_above_and_closely(drawn):
     assert spectral * (1 - 1e-12) <= operator_norm(encoder, 2) <= spectral * math.sqrt(k) * 1.001
     rows = np.linalg.qr(encoder.T)[0].T
     assert 1 - 1e-12 <= operator_norm(rows, 2) <= 1 + 1e-12
-    assert operator_norm(encoder[0], 2) == operator_norm(encoder[0], 1) == abs(encoder[0]).max()
 
 
 @given(matrices, st.floats(-12, 12), st.floats(0, 12), st.sampled_from([1, 2]))

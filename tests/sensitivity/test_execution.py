@@ -11,12 +11,12 @@ from sklearn.svm import LinearSVC
 
 from skdp import PublicDataOracle, SensitivitySampler, UniformOracle
 from skdp.core import identity
-from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.estimators.parameters import ParameterTarget
 from skdp.functions import AdditiveTarget
 from skdp.sensitivity import execution
 from skdp.sensitivity import sampler as sampler_module
+from tests.helpers import diagonal_code
 
 
 def exponential(n_samples, rng):
@@ -24,13 +24,6 @@ def exponential(n_samples, rng):
 
 
 exponential.__skdp_key__ = "exponential-v1"
-
-
-class Doubled(Geometry):
-    key = "doubled"
-
-    def distance(self, value, other):
-        return 2 * super().distance(value, other)
 
 
 @pytest.mark.slow
@@ -58,8 +51,7 @@ def test_cache_answers_for_the_same_run_only(tmp_path):
         {"n_samples": 6},
         {"seed": 1},
         {"power": 2},
-        {"geometry": Geometry(1, PublicCode([2.0], [0.0], [1.0], [0.5]))},
-        {"geometry": Doubled()},
+        {"geometry": Geometry(1, diagonal_code([2.0]))},
         {"oracle": UniformOracle([(0, 1)])},
         {"oracle": UniformOracle([(0, 2)])},
     ]
