@@ -155,7 +155,7 @@ def test_a_gaussian_mechanism_and_the_whole_default():
 )
 def test_what_is_refused_names_the_parameter(change, word):
     model = private(LogisticRegression()).set_params(**change)
-    with pytest.raises(ValueError, match=word):
+    with pytest.raises((ValueError, TypeError), match=word):
         model.fit(X[PRIVATE], y[PRIVATE])
 
 
