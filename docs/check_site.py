@@ -31,7 +31,7 @@ PATIENCE = 120  # seconds until an answer counts as missing, on a loaded machine
 WIDTHS, SCHEMES = (1280, 400), ("light", "dark")
 # What is asked of the search, and a page that has to be among the answers.
 QUESTIONS = {
-    "conditional calibration": "user_guide/calibration.html",
+    "conditional calibration": "theory/calibration.html",
     "PublicDataOracle": "generated/skdp.PublicDataOracle.html",
 }
 

@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.datasets import make_regression
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import minmax_scale
@@ -107,7 +108,7 @@ for epsilon in (1.5, colleague.remaining(2)):
 # The rows hold what was promised, and nothing of the data. On the command line,
 # ``python -m skdp budget customers.db`` prints them too.
 
-rows = ledger.to_frame()[["label", "epsilon", "gamma", "law"]]
+rows = pd.DataFrame(ledger.rows())[["label", "epsilon", "gamma", "law"]]
 print(rows.to_string(index=False, max_colwidth=40))
 print(ledger)
 
@@ -120,5 +121,5 @@ BudgetDisplay.from_accountant(ledger).plot()
 # The total counts the gamma of each release, though two of them share an estimate.
 
 total = ledger.total()
-print(f"gamma {total.gamma:.3g} from {total.n_estimates} estimates")
+print(f"gamma {total.gamma:.3g} of {total.n_releases} releases")
 folder.cleanup()

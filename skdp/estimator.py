@@ -297,7 +297,7 @@ class PrivateEstimator(PrivateModel):
         # of the records as given, and before a draw from the oracle
         check_holds_no_record(self, Dataset(X, y, sample_weight))
         spend = self._least_spend(dataset.n_records)
-        find_accountant(self.accountant).rehearse(spend)  # before pairs are sampled
+        find_accountant(self.accountant)._rehearse(spend)  # before pairs are sampled
         prepared = prepare(self, dataset)
         plan = prepared.plan()
         released = plan.execute_checked(prepared.example, random_state=self.random_state)

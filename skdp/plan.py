@@ -430,12 +430,7 @@ class ReleasePlan(HasExpectedScore):
 
 def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:
     """Return what a release with this guarantee spends."""
-    shared = plan.n_alternatives == 1
-    return {
-        "guarantee": guarantee,
-        "law": plan.mechanism.noise_law,
-        "sensitivity_key": plan.sensitivity.identity if shared else None,
-    }
+    return {"guarantee": guarantee, "law": plan.mechanism.noise_law}
 
 
 def of_all(gamma: float, confidence: float | None, n: int) -> tuple[float, float | None]:

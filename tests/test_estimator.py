@@ -20,7 +20,7 @@ from skdp import (
     PrivacyLeakWarning,
     RandomTaskOracle,
 )
-from skdp.risk import joint_risk
+from skdp.risk import privacy_loss_distribution
 from tests import helpers
 
 X, y = make_classification(n_samples=200, n_features=4, n_redundant=0, random_state=0)
@@ -54,7 +54,7 @@ def test_parameters_set_after_fit_leave_what_was_released(mechanism):
     model.set_params(mechanism__epsilon=100.0)
     assert model.mechanism_.epsilon == model.guarantee_.epsilon == 1.0
     assert model.mechanism_.geometry == model.sensitivity_.geometry
-    assert joint_risk(model).epsilon.max() == 1.0
+    assert privacy_loss_distribution(model.mechanism_).bound == 1.0
     model.set_params(estimator__alpha=100.0)
     assert "RidgeClassifier()" in model.plan_.target.description  # an audit looks at this
 

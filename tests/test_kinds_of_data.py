@@ -531,5 +531,4 @@ def test_an_estimate_of_texts_serves_again_with_its_oracle():
     again.set_params(prior=oracle).fit(*data)
     assert again.sensitivity_ == first.sensitivity_
     assert (again.budget_.epsilon, again.budget_.gamma) == (3.0, 2 * first.guarantee_.gamma)
-    assert again.budget_.n_estimates == 1
     assert again.predict_interval(data[0], 0.5, n_draws=9).shape == (40, 2)

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-PAGES += sorted((ROOT / "docs" / "user_guide").glob("*.md"))
+PAGES += sorted((ROOT / "docs").glob("[tu]*/*.md"))
 FENCE = re.compile(r"^```(?:python|pycon)\n(.*?)^```$", re.M | re.S)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 

@@ -13,7 +13,7 @@ PoPETs 2021.
 import math
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammainc
 from scipy.stats import nbinom
 
@@ -62,8 +62,41 @@ def paper_joint_confidence(epsilon, epsilon0, confidence, rho, n_pairs):
     return paper_confidence(epsilon, epsilon0) * confidence * dkw_factor(rho, n_pairs)
 
 
+def advanced_composition(epsilon0, n, delta):
+    """Return the epsilon of n releases (Dwork and Roth 2014, theorem 3.20)."""
+    return paper_composition(epsilon0, epsilon0, 1.0, n, delta)
+
+
 def paper_composition(epsilon, epsilon0, confidence, n, delta):
     """Return the epsilon of n releases (Theorem 9)."""
     mean = confidence * epsilon * math.expm1(epsilon)
     mean += (1 - confidence) * epsilon0 * math.expm1(epsilon0)
     return epsilon0 * math.sqrt(2 * n * math.log(1 / delta)) + n * mean
+
+
+def two_sided_confidence(epsilon, epsilon0):
+    """Return how likely the loss is at most epsilon in absolute value (Definition 6)."""
+    return np.where(epsilon < epsilon0, math.exp(-epsilon0 / 2) * np.sinh(epsilon / 2), 1.0)
+
+
+def cost(epsilon):
+    """Return the compensation of the 100 people of section 5.3 (equation 8)."""
+    return 100 * 5500 * np.exp(-1 / epsilon)
+
+
+def cost_at_risk(epsilon, epsilon0, confidence):
+    """Return the compensation if a stronger level counts as often as it is kept (equation 9)."""
+    kept = confidence(epsilon, epsilon0)
+    return kept * cost(epsilon) + (1 - kept) * cost(epsilon0)
+
+
+def best_epsilon(epsilon0, confidence):
+    """Return the stronger level of the least compensation, which need not be convex."""
+    levels = np.linspace(0, epsilon0, 1001)[1:]
+    best = int(np.argmin(cost_at_risk(levels, epsilon0, confidence)))
+    bounds = levels[max(best - 1, 0)], levels[min(best + 1, 999)]
+    options = {"xatol": 1e-10}
+    found = minimize_scalar(
+        cost_at_risk, bounds=bounds, args=(epsilon0, confidence), method="bounded", options=options
+    )
+    return float(found.x)

@@ -12,10 +12,10 @@ the exact law of the privacy loss.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from at_risk import paper_confidence
+from at_risk import best_epsilon, cost, cost_at_risk, paper_confidence, two_sided_confidence
 from reproduced import compare
 
-from skdp.risk import CompensationModel, LaplaceLoss
+from skdp.risk import LaplaceLoss
 
 # %%
 # The noise follows from the error that the center can accept. A count changes by at most 1 when one
@@ -29,8 +29,8 @@ epsilon0 = 1 / max_error
 # The money follows from a model: a person is compensated with 5500 after a breach without any
 # protection, and with 5500 exp(-1 / epsilon) if the data were protected at level epsilon.
 
-cost = CompensationModel(budget=5500, stakeholders=100).cost(epsilon0)
-print(f"epsilon0 = {epsilon0}: keep {cost:,.2f} ready")
+promised = cost(epsilon0)
+print(f"epsilon0 = {epsilon0}: keep {promised:,.2f} ready")
 
 # %%
 # As published
@@ -41,22 +41,19 @@ print(f"epsilon0 = {epsilon0}: keep {cost:,.2f} ready")
 # choose the epsilon that makes the sum small. The published confidence gives the published
 # saving.
 
-published = CompensationModel(budget=5500, stakeholders=100, law=paper_confidence)
 
-
-def report(name, model):
-    """Print the least cost by one law, and return what it saves."""
-    best = model.optimal_epsilon(epsilon0)
-    least = model.cost_at_risk(best, epsilon0)
-    confidence = model.law(best, epsilon0)
+def report(name, confidence):
+    """Print the least cost by one law, and return its level and what it saves."""
+    best = best_epsilon(epsilon0, confidence)
+    least = cost_at_risk(best, epsilon0, confidence)
     print(
-        f"{name:9}: stronger level {best:.3f} with confidence {confidence:.3f}, "
-        f"keep {least:,.2f}, save {model.cost(epsilon0) - least:,.2f}"
+        f"{name:9}: stronger level {best:.3f} with confidence {confidence(best, epsilon0):.3f}, "
+        f"keep {least:,.2f}, save {promised - least:,.2f}"
     )
-    return model.cost(epsilon0) - least
+    return best, promised - least
 
 
-saved = report("published", published)
+best, saved = report("published", paper_confidence)
 
 # %%
 # With the exact law
@@ -65,20 +62,24 @@ saved = report("published", published)
 # The probability that the loss stays within plus or minus epsilon is known in closed form, and so
 # is the probability that it is at most epsilon. The model takes either.
 
-exact = CompensationModel(budget=5500, stakeholders=100)
-one_sided = CompensationModel(
-    budget=5500, stakeholders=100, law=lambda epsilon, epsilon0: LaplaceLoss(epsilon0).cdf(epsilon)
-)
-saved_exactly = report("exact", exact)
-saved_one_sided = report("one-sided", one_sided)
+
+def one_sided_confidence(epsilon, epsilon0):
+    """Return how likely the loss is at most epsilon."""
+    return LaplaceLoss(epsilon0).cdf(epsilon)
+
+
+best_exactly, saved_exactly = report("exact", two_sided_confidence)
+best_one_sided, saved_one_sided = report("one-sided", one_sided_confidence)
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-for name, model in (("published", published), ("one-sided", one_sided), ("exact", exact)):
+for name, confidence, level in (
+    ("published", paper_confidence, best),
+    ("one-sided", one_sided_confidence, best_one_sided),
+    ("exact", two_sided_confidence, best_exactly),
+):
     levels = np.linspace(0, epsilon0, 201)[1:]
-    costs = [model.cost_at_risk(level, epsilon0) for level in levels]
-    (line,) = ax.plot(levels, costs, label=f"{name} law")
-    best = model.optimal_epsilon(epsilon0)
-    ax.plot(best, model.cost_at_risk(best, epsilon0), "o", color=line.get_color())
+    (line,) = ax.plot(levels, cost_at_risk(levels, epsilon0, confidence), label=f"{name} law")
+    ax.plot(level, cost_at_risk(level, epsilon0, confidence), "o", color=line.get_color())
 ax.set(xlabel="stronger level $\\epsilon$", ylabel="expected compensation")
 ax.legend()
 ax.set_title("compensation against the stronger level")
@@ -93,9 +94,9 @@ ax.set_title("compensation against the stronger level")
 # taken at its word the saving is 6,455, less than a fifth; counting only losses in the direction
 # of the truth it is 30,955.
 
-loss = LaplaceLoss(epsilon0)
-print(f"at .274: published {published.law(0.274, epsilon0):.3f}, ", end="")
-print(f"two-sided {loss.two_sided(0.274):.3f}, one-sided {loss.cdf(0.274):.3f}")
+print(f"at .274: published {paper_confidence(0.274, epsilon0):.3f}, ", end="")
+print(f"two-sided {two_sided_confidence(0.274, epsilon0):.3f}, ", end="")
+print(f"one-sided {one_sided_confidence(0.274, epsilon0):.3f}")
 
 # %%
 # And even those savings exist in the model only. The noise is the same with and without the
@@ -108,24 +109,23 @@ print(f"two-sided {loss.two_sided(0.274):.3f}, one-sided {loss.cdf(0.274):.3f}")
 # less than half.
 
 for level in (0.5, 0.45, 0.4, 0.35, 0.3):
-    print(f"epsilon0 = {level:4}: mean error {1 / level:.2f}, cost {exact.cost(level):>9,.0f}")
+    print(f"epsilon0 = {level:4}: mean error {1 / level:.2f}, cost {cost(level):>9,.0f}")
 
 # %%
 # Published, and here
 # -------------------
 
-assert (round(cost, 2), round(saved), round(saved_exactly)) == (74434.41, 36629, 6455)
+assert (round(promised, 2), round(saved), round(saved_exactly)) == (74434.41, 36629, 6455)
 
-best = published.optimal_epsilon(epsilon0)
 compare(
-    ("compensation at epsilon0 = .5", "74434.40", f"{cost:.2f}", "rounded down in the paper"),
+    ("compensation at epsilon0 = .5", "74434.40", f"{promised:.2f}", "rounded down in the paper"),
     (
         "stronger level of least compensation",
         "0.274",
-        f"{best:.3f}; exact {exact.optimal_epsilon(epsilon0):.3f}",
+        f"{best:.3f}; exact {best_exactly:.3f}",
         "reproduced",
     ),
-    ("least compensation", "37805.86", f"{cost - saved:.2f}", "reproduced"),
+    ("least compensation", "37805.86", f"{promised - saved:.2f}", "reproduced"),
     (
         "saving",
         "36628.532",

@@ -15,16 +15,21 @@ of the same outcome. The functions of `at_risk.py`, beside this page, reproduce 
 import matplotlib.pyplot as plt
 import numpy as np
 from at_risk import (
+    advanced_composition,
+    best_epsilon,
+    cost,
+    cost_at_risk,
     dkw_n_pairs,
     paper_composition,
     paper_confidence,
     paper_epsilon,
     paper_joint_confidence,
     sampled_confidence,
+    two_sided_confidence,
 )
 from reproduced import compare
 
-from skdp.risk import CompensationModel, LaplaceLoss, advanced_composition
+from skdp.risk import LaplaceLoss
 
 # %%
 # Figure 1: a stronger level and its confidence
@@ -41,7 +46,7 @@ levels = np.linspace(0.005, 0.995, 100)
 for k in (1, 2, 3):
     axes[0].plot(levels, [paper_confidence(e, 1.0, k) for e in levels], label=f"published, k = {k}")
 axes[0].plot(levels, LaplaceLoss(1.0).cdf(levels), "k--", label="exact, any k")
-axes[0].plot(levels, LaplaceLoss(1.0).two_sided(levels), "k:", label="exact, two-sided, k = 1")
+axes[0].plot(levels, two_sided_confidence(levels, 1.0), "k:", label="exact, two-sided, k = 1")
 for color, epsilon0 in zip(("C0", "C3", "C4"), (0.5, 1.0, 2.0), strict=True):
     grid = levels * epsilon0
     published = [paper_confidence(e, epsilon0) for e in grid]
@@ -55,7 +60,7 @@ axes[0].set_ylabel("confidence")
 print("confidence at epsilon0 = 1    published k = 1, 2, 3       exact   two-sided")
 for epsilon in (0.1, 0.25, 0.5, 0.75, 0.9):
     row = [paper_confidence(epsilon, 1.0, k) for k in (1, 2, 3)]
-    row += [LaplaceLoss(1.0).cdf(epsilon), LaplaceLoss(1.0).two_sided(epsilon)]
+    row += [LaplaceLoss(1.0).cdf(epsilon), two_sided_confidence(epsilon, 1.0)]
     print(f"epsilon = {epsilon:4}            " + "  ".join(f"{value:8.4f}" for value in row))
 print("epsilon at confidence 1/2     published      exact")
 for epsilon0 in (0.5, 1.0, 2.0, 3.0):
@@ -133,20 +138,21 @@ for n in (5_000, 10_000, 20_000):
 # <sphx_glr_auto_examples_papers_plot_compensation.py>` tells what that means.
 
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-published = CompensationModel(5500, 100, law=paper_confidence)
-exact_model = CompensationModel(5500, 100)
 costs = {}
 for color, epsilon0 in zip(("C0", "C1", "C2"), (0.5, 0.6, 0.7), strict=True):
     grid = np.linspace(0.02, 1, 80) * epsilon0
-    for name, model, style in (("paper", published, "-"), ("exact", exact_model, "--")):
-        best = model.optimal_epsilon(epsilon0)
-        least = costs[name, epsilon0] = model.cost_at_risk(best, epsilon0)
-        ax.plot(grid, [model.cost_at_risk(e, epsilon0) for e in grid], style, color=color)
+    for name, law, style in (
+        ("paper", paper_confidence, "-"),
+        ("exact", two_sided_confidence, "--"),
+    ):
+        best = best_epsilon(epsilon0, law)
+        least = costs[name, epsilon0] = cost_at_risk(best, epsilon0, law)
+        ax.plot(grid, cost_at_risk(grid, epsilon0, law), style, color=color)
         ax.plot(best, least, "o", color=color)
         print(
             f"epsilon0 = {epsilon0}, {name:5}: least {least:9.2f} "
-            f"at {best:.6f} with confidence {model.law(best, epsilon0):.6f}; "
-            f"without a stronger level {model.cost(epsilon0):9.2f}"
+            f"at {best:.6f} with confidence {law(best, epsilon0):.6f}; "
+            f"without a stronger level {cost(epsilon0):9.2f}"
         )
 ax.set_xlabel("stronger level $\\epsilon$")
 ax.set_ylabel("compensation")
@@ -164,7 +170,7 @@ figure, axes = plt.subplots(1, 3, figsize=(11, 3.5), layout="constrained")
 delta, counts, table = 1e-5, (10, 50, 100, 300), {}
 print("epsilon0    n      basic   advanced  Theorem 9      exact")
 for ax, epsilon0 in zip(axes, (0.1, 0.5, 1.0), strict=True):
-    epsilon = published.optimal_epsilon(epsilon0)
+    epsilon = best_epsilon(epsilon0, paper_confidence)
     level = paper_confidence(epsilon, epsilon0)
     rows = np.array(
         [
@@ -189,7 +195,7 @@ axes[0].legend(fontsize=8)
 
 crossings = []
 for epsilon0 in (0.1, 0.5, 1.0):
-    epsilon = published.optimal_epsilon(epsilon0)
+    epsilon = best_epsilon(epsilon0, paper_confidence)
     args = epsilon, epsilon0, paper_confidence(epsilon, epsilon0)
     n = 1
     while paper_composition(*args, n, delta) > n * epsilon0:
@@ -209,7 +215,7 @@ assert crossings == [27, 57, 2494]
 assert all(row[-1] < min(row[:-1]) for row in table.values())
 assert all(LaplaceLoss(1.0).cdf(epsilon) < 0.5 for epsilon in levels)
 
-one, two = LaplaceLoss(1.0).cdf(0.5), LaplaceLoss(1.0).two_sided(0.5)
+one, two = LaplaceLoss(1.0).cdf(0.5), two_sided_confidence(0.5, 1.0)
 compare(
     (
         "figure 1a: confidence in .5 at epsilon0 = 1, for k = 1, 2, 3",

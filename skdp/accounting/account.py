@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from weakref import finalize
 
 from skdp.accounting.exact import above, below, finite
-from skdp.accounting.ledger import Ledger, lock
+from skdp.accounting.ledger import MEMORY, Ledger, lock
 from skdp.accounting.spend import Spend
 from skdp.accounting.tally import Limits, Tally, largest_square
 from skdp.core.checks import warn
@@ -14,6 +15,7 @@ from skdp.core.guarantee import PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
 
 DUST = 1e-9  # a smaller share of a limit is left by rounding only
+opened: dict[tuple[str, str | None], str] = {}  # the budgets of this process, by their ledgers
 
 
 class Account:
@@ -21,6 +23,12 @@ class Account:
 
     def __init__(self, ledger: Ledger):
         self.ledger = ledger
+        self.name = f"PrivacyAccountant({ledger.path!r}, {ledger.limits})"
+        self.is_kept = ledger.path != MEMORY or math.isfinite(ledger.limits.epsilon)
+        if self.is_kept:
+            opened[ledger.key] = self.name
+        if ledger.path == MEMORY:
+            finalize(self, opened.pop, ledger.key, None)
         self._counted: tuple[Tally, int, Spend | None] = (Tally(), 0, None)
 
     def commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
@@ -77,50 +85,47 @@ class Account:
 
     def left(self, n_releases: int, tally: Tally) -> float:
         """Return the largest epsilon that each of so many further releases may have."""
-        limits, sums = self.ledger.limits, tally.sums
-        if limits.gamma is not None and sums.joint_gamma > finite(limits.gamma):
+        limits = self.ledger.limits
+        if limits.gamma is not None and tally.gamma > finite(limits.gamma):
             return 0.0
         if math.isinf(limits.epsilon):
             return math.inf
-        best = below((finite(limits.epsilon) - sums.epsilon) / n_releases)
+        best = below((finite(limits.epsilon) - tally.epsilon) / n_releases)
         if limits.slack:
             most = largest_square(limits.epsilon, limits.slack)
-            squares = most * (1 - 1e-11) - above(sums.square)  # rounding takes less
+            squares = most * (1 - 1e-11) - above(tally.square)  # rounding takes less
             best = max(best, math.sqrt(max(0.0, squares) / n_releases) * (1 - 1e-11))
         return best if best * n_releases > DUST * limits.epsilon else 0.0
 
     def left_in_words(self, tally: Tally, with_delta: bool = False) -> str:
         """Say what is left for further releases, among them some with a delta."""
-        limits, sums = self.ledger.limits, tally.sums
+        limits = self.ledger.limits
         left, of_ten = self.left(1, tally), self.left(10, tally)
         if not left:
             return "nothing"
         words = f"epsilon={left:g} for one release, {of_ten:g} for each of ten"
         if with_delta or (limits.delta and limits != Limits()):
-            delta = _rest(limits.free_delta, sums.delta)
+            delta = _rest(limits.free_delta, tally.delta)
             words += f"; delta={delta:g}" if delta else "; no delta"
         if limits.gamma is not None:
-            gamma = _rest(finite(limits.gamma), sums.joint_gamma)
+            gamma = _rest(finite(limits.gamma), tally.gamma)
             words += f"; gamma={gamma:g}" if gamma else "; no gamma: only what is known on paper"
         return words
 
     def _exceeded(
         self, before: Tally, spends: list[Spend], guarantee: PrivacyGuarantee, n_fitting: int
     ) -> BudgetExceededError:
-        limits, spent, alone = self.ledger.limits, before.total(self.ledger.limits), Tally()
-        for spend in spends:
-            alone.add(spend)
-        seen = before.seen_by(spends[-1].partition, spends[-1].part)
+        limits, alone = self.ledger.limits, Tally.of(spends)
+        spent = before.total(limits)
         which = "this release" if alone.n_releases == 1 else "these releases"
         fitting = f", of which {n_fitting} would fit" if len(spends) > 1 else ""
-        jointly = f", which counts as gamma={above(alone.sums.joint_gamma):g}"
-        left, in_words = self.left(1, seen), self.left_in_words(seen, bool(alone.sums.delta))
+        left, in_words = self.left(1, before), self.left_in_words(before, bool(alone.delta))
         remedy = "Ask for less, or begin" if left else "Stop here, or begin"
         return BudgetExceededError(
             f"The budget {self.ledger.path!r} does not allow {which}, and nothing was released: "
-            f"its limits are {limits}; spent is {spent}; asked for was {alone.total()}"
-            f"{jointly if guarantee.confidence else ''}{fitting}. Left is {in_words}. {remedy} a "
-            "new ledger with larger limits and spend there first what is spent here.",
+            f"its limits are {limits}; spent is {spent}; asked for was {alone.total()}{fitting}. "
+            f"Left is {in_words}. {remedy} a new ledger with larger limits and spend there first "
+            "what is spent here.",
             spent,
             guarantee,
             left,

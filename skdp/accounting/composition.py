@@ -1,11 +1,10 @@
 """The privacy loss and its composition.
 
 The privacy loss L of a release is the logarithm of how much more likely its outcome is under a
-dataset than under its neighbor. Every promise about a release can be read from the law of L. Losses
-of independent releases add up, so their laws are convolved, on a grid. A law is put on the grid by
-joining the points of its curve delta(epsilon) with straight lines in exp(epsilon) [1]_: the curve
-is convex there, so the joined one lies above it, and it is the curve of a discrete loss. A loss
-with a curve above another one composes to a curve above.
+dataset than under its neighbor. Losses of independent releases add up, so their laws are convolved,
+on a grid. A law is put on the grid by joining the points of its curve delta(epsilon) with straight
+lines in exp(epsilon) [1]_: the curve is convex there, so the joined one lies above it, and it is
+the curve of a discrete loss. A loss with a curve above another one composes to a curve above.
 
 References
 ----------
@@ -31,9 +30,9 @@ from scipy.special import logsumexp
 
 from skdp.core.checks import check_count, check_levels, check_real, shown
 
+Floats = NDArray[np.float64]
 _TAIL = 1e-16  # mass of the sum that the window of the convolution may cut off
-_MAX_POINTS = 2**26
-_USUAL_POINTS = 2**22  # a second or two
+_MAX_POINTS, _USUAL_POINTS = 2**26, 2**22  # the latter take a second or two
 _COARSE_POINTS = 400  # enough to see how wide a sum spreads
 
 
@@ -66,21 +65,6 @@ class PrivacyLossDistribution(ABC):
             ``P(L <= loss)``; nan where `loss` is.
         """
         return _evaluated(self._cdf, check_levels("loss", loss, "cdf"), 0.0, 1.0)
-
-    def two_sided(self, epsilon: ArrayLike) -> Any:
-        """Probability that the loss is at most a level in absolute value.
-
-        Parameters
-        ----------
-        epsilon : array-like of float
-            Levels; below 0 the probability is 0.
-
-        Returns
-        -------
-        float or ndarray of float in [0, 1]
-            ``P(abs(L) <= epsilon)``; nan where `epsilon` is.
-        """
-        return _evaluated(self._two_sided, check_levels("epsilon", epsilon, "two_sided"), 0.0, 1.0)
 
     def delta(self, epsilon: ArrayLike) -> Any:
         """Smallest delta of (epsilon, delta)-differential privacy.
@@ -126,8 +110,8 @@ class PrivacyLossDistribution(ABC):
         float
             The smallest l with ``cdf(l) >= probability``; inf if there is none.
         """
-        owner = "quantile"
-        return self._quantile(check_real("probability", probability, owner, 0.0, 1.0, closed="r"))
+        probability = check_real("probability", probability, "quantile", 0.0, 1.0, closed="r")
+        return self._quantile(probability)
 
     @property
     def bound(self) -> float:
@@ -136,9 +120,6 @@ class PrivacyLossDistribution(ABC):
 
     def self_compose(self, n: int) -> PrivacyLossDistribution:
         """Law of the total loss of `n` independent releases.
-
-        A law that is on no grid yet is put on one of a suitable distance, .001 or less where n is
-        below some 10,000; ``GridLoss.from_law`` takes another one.
 
         Parameters
         ----------
@@ -151,7 +132,7 @@ class PrivacyLossDistribution(ABC):
             Its `delta` and `epsilon` are never below the truth.
         """
         n = check_count("n", n, "self_compose")
-        return self if n == 1 else self._self_compose(n)
+        return self if n == 1 else GridLoss.from_law(self, _default_step(self, n))._power(n)
 
     def compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
         """Law of the total loss of two independent releases.
@@ -165,26 +146,20 @@ class PrivacyLossDistribution(ABC):
         -------
         PrivacyLossDistribution
             Its `delta` and `epsilon` are never below the truth.
-
-        See Also
-        --------
-        self_compose : The same for equal releases.
         """
         if not isinstance(other, PrivacyLossDistribution):
             raise TypeError(
-                "The 'other' parameter of compose must be the law of a privacy loss. Got "
-                f"{shown(other)}. For equal releases use self_compose(n)."
+                f"The 'other' parameter of compose must be a privacy loss. Got {shown(other)}."
             )
-        return self._compose(other)
+        reach = sum(high - low for low, high in (self._support(), other._support()))
+        step = max(min(_default_step(self), _default_step(other)), reach / _USUAL_POINTS)
+        return GridLoss.from_law(self, step)._plus(GridLoss.from_law(other, step))
 
     @abstractmethod
-    def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def _cdf(self, loss: Floats) -> Floats: ...
 
     @abstractmethod
-    def _two_sided(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]: ...
-
-    @abstractmethod
-    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def _delta(self, epsilon: Floats) -> Floats: ...
 
     @abstractmethod
     def _epsilon(self, delta: float) -> float: ...
@@ -196,50 +171,24 @@ class PrivacyLossDistribution(ABC):
     def _support(self) -> tuple[float, float]:
         """Return an interval that holds the loss, all but a mass of 1e-16 at either end."""
 
-    def _self_compose(self, n: int) -> PrivacyLossDistribution:
-        return GridLoss.from_law(self, _default_step(self, n))._power(n)
-
-    def _compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
-        reach = sum(high - low for low, high in (self._support(), other._support()))
-        step = max(min(_default_step(self), _default_step(other)), reach / _USUAL_POINTS)
-        return GridLoss.from_law(self, step)._plus(GridLoss.from_law(other, step))
-
 
 @dataclass(frozen=True, eq=False)
 class GridLoss(PrivacyLossDistribution):
     """A discrete privacy loss: mass `probabilities[i]` at ``(first + i) * step``, some at infinity.
 
-    Made by `self_compose` and `compose`. `delta` and `epsilon` are never below the truth. In `cdf`,
-    `two_sided` and `quantile` each of the losses that were added has moved by at most one step.
-
-    Parameters
-    ----------
-    step : float
-        Distance of the grid.
-    first : int
-        The lowest loss is ``first * step``.
-    probabilities : ndarray of float of shape (n_points,)
-        The masses.
-    infinity : float in [0, 1]
-        Mass at an infinite loss: tails that were cut off, and an allowance for rounding.
-    limit : float, default=inf
-        Level that the exact loss never exceeds.
-
-    Examples
-    --------
-    >>> from skdp.risk import LaplaceLoss
-    >>> print(f"{LaplaceLoss(0.1).self_compose(100).epsilon(1e-5):.3f}")
-    4.220
+    `delta` and `epsilon` are never below the truth; in `cdf` and `quantile` each loss that was
+    added has moved by a step at most. Infinite are tails that were cut off, and an allowance for
+    rounding. The exact loss never exceeds the limit.
     """
 
     step: float
     first: int
-    probabilities: NDArray[np.float64]
+    probabilities: Floats
     infinity: float
     limit: float = math.inf
 
     @cached_property
-    def _sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _sums(self) -> tuple[Floats, Floats]:
         # tail[i] = sum_{j >= i} p_j and other[i] = sum_{j >= i} p_j exp(l_i - l_j), so that
         # delta(epsilon) = tail[i] + infinity - exp(epsilon - l_i) other[i] just below l_i.
         falling = self.probabilities[::-1]
@@ -248,60 +197,42 @@ class GridLoss(PrivacyLossDistribution):
         return np.append(tail, 0.0) + self.infinity, np.append(other, 0.0)
 
     @cached_property
-    def _below(self) -> NDArray[np.float64]:
+    def _below(self) -> Floats:
         return np.concatenate([[0.0], np.cumsum(self.probabilities)])
 
     @classmethod
     def from_law(cls, law: PrivacyLossDistribution, step: float) -> GridLoss:
-        """Put a law on a grid whose curve lies above that of the law.
-
-        Parameters
-        ----------
-        law : PrivacyLossDistribution
-            A law; one that is on this grid is returned unchanged.
-        step : float in (0, inf)
-            Distance of the grid.
-
-        Returns
-        -------
-        GridLoss
-            Its `delta` is that of the law at the points of the grid, and above it between them.
-        """
-        step = check_real("step", step, "from_law", 0.0, math.inf)
+        """Put a law on a grid whose curve meets that of the law there and is above it between."""
         if isinstance(law, cls) and law.step == step:
             return law
         low, high = law._support()
         first, last = math.floor(low / step), math.ceil(high / step)
-        _check_size(last - first + 1, step)
+        if last - first > _MAX_POINTS:
+            raise ValueError(
+                f"A privacy loss of up to {high:.3g} is too large to be put on a grid of steps of "
+                f"{step:.2g}. Compose releases of a smaller epsilon, or add up their epsilons."
+            )
         curve = law.delta(step * np.arange(first, last + 1))
         # Negative slopes of the curve in exp(epsilon), times its upper end; convex, so falling.
         slope = np.maximum(curve[:-1] - curve[1:], 0.0) / -math.expm1(-step)
         mass = np.append(1 - curve[0], slope) - math.exp(-step) * np.append(slope, 0.0)
         return cls(step, first, np.maximum(mass, 0.0), float(curve[-1]), law.bound)
 
-    @property
-    def losses(self) -> NDArray[np.float64]:
-        """The points of the grid, ndarray of float of shape (n_points,)."""
+    @cached_property
+    def _losses(self) -> Floats:
         return self.step * np.arange(self.first, self.first + self.probabilities.size, dtype=float)
 
     @property
     def bound(self) -> float:
         return self.limit
 
-    def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _cdf(self, loss: Floats) -> Floats:
         # A level meant to be on the grid may be off by rounding.
-        return self._mass(np.floor(loss / self.step + 1e-9) + 1)
-
-    def _two_sided(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-        below = self._mass(np.ceil(-epsilon / self.step - 1e-9))
-        return np.where(epsilon < 0, 0.0, self._cdf(epsilon) - below)
-
-    def _mass(self, place: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mass below a point of the grid, given in steps from zero."""
-        index = np.clip(place - self.first, 0, self.probabilities.size).astype(int)
+        index = np.floor(loss / self.step + 1e-9) + 1 - self.first
+        index = np.clip(index, 0, self.probabilities.size).astype(int)
         return np.minimum(self._below[index], 1.0)
 
-    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _delta(self, epsilon: Floats) -> Floats:
         index = np.ceil(epsilon / self.step) - self.first
         index = np.clip(index, 0, self.probabilities.size).astype(int)
         above = np.minimum(epsilon - self.step * (self.first + index), 0.0)
@@ -322,9 +253,8 @@ class GridLoss(PrivacyLossDistribution):
 
     def _quantile(self, probability: float) -> float:
         index = int(np.searchsorted(self._below[1:], probability))
-        if index == self.probabilities.size:
-            return self.limit
-        return min(self.limit, self.step * (self.first + index))
+        level = self.step * (self.first + index) if index < self.probabilities.size else math.inf
+        return min(self.limit, level)
 
     def _support(self) -> tuple[float, float]:
         return self.step * self.first, self.step * (self.first + self.probabilities.size - 1)
@@ -332,12 +262,13 @@ class GridLoss(PrivacyLossDistribution):
     def _power(self, n: int) -> GridLoss:
         """Return the law of the sum of n of these losses."""
         low, high, cut = self._window(n)
-        _check_size(high - low + 1, self.step)
         # The window is read from a circular convolution. Mass outside is misplaced: charge it.
         length = next_fast_len(max(high - low + 1, self.probabilities.size), real=True)
         # Rounding errors of a transform are equally large everywhere. Of the plain and of the
         # exponentially tilted one, which is exact far up, each is right where it is smaller.
-        spread = self.step * max(1.0, math.sqrt(n * _variance(self.probabilities)))
+        mean = np.average(self._losses, weights=self.probabilities)
+        variance = np.average((self._losses - mean) ** 2, weights=self.probabilities)
+        spread = max(self.step, math.sqrt(n * variance))
         total = np.minimum(
             self._transform(n, 0.0, low, length), self._transform(n, 3 / spread, low, length)
         )
@@ -352,15 +283,10 @@ class GridLoss(PrivacyLossDistribution):
         bottom, top = (self._chernoff(n, side) / self.step for side in (-1.0, 1.0))
         return max(low, math.floor(bottom)), min(low + size - 1, math.ceil(top)), 2 * _TAIL
 
-    def _spread(self, n: int) -> float:
-        """Return how wide a window the sum of n losses takes."""
-        low, high, _ = self._window(n)
-        return self.step * (high - low + 1)
-
-    def _transform(self, n: int, tilt: float, low: int, length: int) -> NDArray[np.float64]:
+    def _transform(self, n: int, tilt: float, low: int, length: int) -> Floats:
         """Return the n-fold convolution from the point `low` on, rounded up."""
-        moment = float(logsumexp(tilt * self.losses, b=self.probabilities))
-        tilted = self.probabilities * np.exp(tilt * self.losses - moment)
+        moment = float(logsumexp(tilt * self._losses, b=self.probabilities))
+        tilted = self.probabilities * np.exp(tilt * self._losses - moment)
         total = np.roll(irfft(rfft(tilted, length) ** n, length), n * self.first - low)
         levels = self.step * (low + np.arange(length, dtype=float))
         return _rounded_up(total, n) * np.exp(np.minimum(n * moment - tilt * levels, 600.0))
@@ -368,25 +294,22 @@ class GridLoss(PrivacyLossDistribution):
     def _plus(self, other: GridLoss) -> GridLoss:
         """Return the law of the sum of two losses on the same grid."""
         size = self.probabilities.size + other.probabilities.size - 1
-        _check_size(size, self.step)
         length = next_fast_len(size, real=True)
         product = rfft(self.probabilities, length) * rfft(other.probabilities, length)
         total = _rounded_up(irfft(product, length)[:size], 2)
         infinity = self.infinity + other.infinity - self.infinity * other.infinity
-        limit = self.limit + other.limit
-        return GridLoss(self.step, self.first + other.first, total, infinity, limit)
+        first, limit = self.first + other.first, self.limit + other.limit
+        return GridLoss(self.step, first, total, infinity, limit)
 
     def _chernoff(self, n: int, side: float) -> float:
         """Return a level beyond which, on one side, the sum of n losses has a mass below _TAIL."""
-        losses, with_zero = self.losses, self.probabilities
-        top = np.abs(losses).max()
 
         def level(log_tilt: float) -> float:
             tilt = math.exp(log_tilt)
-            moment = logsumexp(side * tilt * losses, b=with_zero)
+            moment = logsumexp(side * tilt * self._losses, b=self.probabilities)
             return (n * moment - math.log(_TAIL)) / tilt
 
-        spread = math.log(top * math.sqrt(n))
+        spread = math.log(np.abs(self._losses).max() * math.sqrt(n))
         best = minimize_scalar(level, bounds=(-spread - 5, -spread + 12), method="bounded")
         return side * float(best.fun)
 
@@ -397,7 +320,8 @@ def _default_step(law: PrivacyLossDistribution, n: int = 1) -> float:
     coarse = (high - low) / _COARSE_POINTS
     # The sum spreads like sqrt(n), and the grid with it: what it then exceeds the truth by grows
     # with n step^2, in proportion to the sum.
-    least = GridLoss.from_law(law, coarse)._spread(n) / _USUAL_POINTS if n > 1 else 0.0
+    first, last, _ = GridLoss.from_law(law, coarse)._window(n)
+    least = coarse * (last - first + 1) / _USUAL_POINTS if n > 1 else 0.0
     if isinstance(law, GridLoss):
         return law.step * max(1, math.ceil(least / law.step))  # its points stay on the grid
     # The excess over the truth grows with sqrt(n) step^2, and is least with atoms on the grid.
@@ -408,26 +332,15 @@ def _default_step(law: PrivacyLossDistribution, n: int = 1) -> float:
     return law.bound / max(1, math.floor(parts) if step == least else math.ceil(parts))
 
 
-def _evaluated(
-    function: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    levels: NDArray[np.float64],
-    lowest: float,
-    highest: float,
-) -> Any:
+def _evaluated(of: Callable[[Floats], Floats], levels: Floats, low: float, high: float) -> Any:
     """Evaluate a probability at the finite levels; its limits are known, and nan stays nan."""
-    limits = np.where(levels > 0, highest, np.where(levels < 0, lowest, math.nan))
+    limits = np.where(levels > 0, high, np.where(levels < 0, low, math.nan))
     with np.errstate(over="ignore"):  # beyond the largest double the limits are as good
-        found = function(np.where(np.isfinite(levels), levels, 0.0))
+        found = of(np.where(np.isfinite(levels), levels, 0.0))
     return np.where(np.isfinite(levels), np.clip(found, 0.0, 1.0) + 0.0, limits)[()]
 
 
-def _variance(mass: NDArray[np.float64]) -> float:
-    points = np.arange(mass.size)
-    mean = (points @ mass) / mass.sum()
-    return float(((points - mean) ** 2 @ mass) / mass.sum())
-
-
-def _rounded_up(total: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def _rounded_up(total: Floats, n: int) -> Floats:
     """Add the rounding error of the transforms to the masses of a sum of n losses.
 
     To first order its Euclidean norm is n log2(N) machine epsilons of that of the result. It has
@@ -435,12 +348,3 @@ def _rounded_up(total: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     """
     error = 2 * np.finfo(float).eps * n * math.log2(total.size + 1) * math.sqrt(total @ total)
     return np.maximum(total, 0.0) + error / math.sqrt(total.size)
-
-
-def _check_size(n_points: int, step: float) -> None:
-    if n_points > _MAX_POINTS:
-        least = step * n_points / _MAX_POINTS
-        raise ValueError(
-            f"The 'step' parameter of from_law must be at least {least:.2g} for a loss of this "
-            f"range, to keep the grid below {_MAX_POINTS} points. Got {step:g}."
-        )

@@ -9,7 +9,6 @@ from functools import lru_cache
 
 Exact = Fraction | float  # a float is infinite
 
-FINEST = 1200  # bits after the point of a product that is rounded down; of a float, 1074
 # Fifteen digits survive in any float: a third of .1, times three, is .1 again.
 _UP, _DOWN = (Context(prec=15, rounding=how) for how in (ROUND_CEILING, ROUND_FLOOR))
 
@@ -45,24 +44,6 @@ def short_above(number: Fraction) -> float:
 def short_below(number: Fraction) -> float:
     """Return a number rounded down to fifteen digits."""
     return float(_DOWN.divide(*number.as_integer_ratio()))
-
-
-def product_below(one: Fraction, other: Fraction) -> Fraction:
-    """Multiply two numbers; a product of too many digits is rounded down."""
-    product = one * other
-    if product.denominator.bit_length() <= FINEST:
-        return product
-    return Fraction((product.numerator << FINEST) // product.denominator, 1 << FINEST)
-
-
-def power_below(base: Fraction, n: int) -> Fraction:
-    """Return a power, rounded down as a product is."""
-    result = Fraction(1)
-    while n:
-        if n % 2:
-            result = product_below(result, base)
-        base, n = product_below(base, base), n // 2
-    return result
 
 
 def _nearest(number: Exact) -> float:

@@ -10,12 +10,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
-from skdp.accounting.composition import PrivacyLossDistribution
-from skdp.core.checks import check_real
+from skdp.accounting.composition import Floats, PrivacyLossDistribution
+from skdp.core.checks import check_count, check_real
 
 _TAIL = 1e-16  # mass of an unbounded law that a grid may leave out; it is charged to delta
 _LARGEST = 1e150  # its square is a double
@@ -53,8 +52,8 @@ class LaplaceLoss(PrivacyLossDistribution):
     --------
     >>> from skdp.risk import LaplaceLoss
     >>> loss = LaplaceLoss(1.0)
-    >>> print(f"{loss.two_sided(0.5):.4f} {loss.cdf(0.5):.4f} {loss.delta(0.5):.4f}")
-    0.1532 0.3894 0.2212
+    >>> print(f"{loss.cdf(0.5):.4f} {loss.delta(0.5):.4f}")
+    0.3894 0.2212
     """
 
     epsilon0: float
@@ -62,16 +61,11 @@ class LaplaceLoss(PrivacyLossDistribution):
     def __post_init__(self) -> None:
         check_real("epsilon0", self.epsilon0, type(self).__name__, 0.0, math.inf)
 
-    def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _cdf(self, loss: Floats) -> Floats:
         middle = np.exp((np.minimum(loss, self.epsilon0) - self.epsilon0) / 2) / 2
         return np.select([loss < -self.epsilon0, loss < self.epsilon0], [0.0, middle], 1.0)
 
-    def _two_sided(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-        level = np.clip(epsilon, 0.0, self.epsilon0)
-        inside = np.exp((level - self.epsilon0) / 2) * -np.expm1(-level) / 2
-        return np.where(epsilon >= self.epsilon0, 1.0, inside)
-
-    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _delta(self, epsilon: Floats) -> Floats:
         middle = -np.expm1((np.minimum(epsilon, self.epsilon0) - self.epsilon0) / 2)
         low = -np.expm1(np.minimum(epsilon, 0.0))
         return np.where(epsilon < -self.epsilon0, low, middle)
@@ -93,8 +87,8 @@ class GaussianLoss(PrivacyLossDistribution):
     """Loss of the Gaussian mechanism on a pair at distance ``mu`` standard deviations.
 
     L is normal with mean ``mu**2 / 2`` and standard deviation mu, in any number of dimensions,
-    because the noise has no preferred direction [1]_. `cdf` at levels of at least 0, `two_sided`
-    and `delta` get worse with mu, so the farthest covered pair is the worst one.
+    because the noise has no preferred direction [1]_. `cdf` at levels of at least 0 and `delta` get
+    worse with mu, so the farthest covered pair is the worst one.
 
     Parameters
     ----------
@@ -118,14 +112,10 @@ class GaussianLoss(PrivacyLossDistribution):
     def __post_init__(self) -> None:
         check_real("mu", self.mu, type(self).__name__, 0.0, _LARGEST)
 
-    def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _cdf(self, loss: Floats) -> Floats:
         return ndtr(loss / self.mu - self.mu / 2)
 
-    def _two_sided(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-        level = np.maximum(epsilon, 0.0) / self.mu
-        return ndtr(level - self.mu / 2) - ndtr(-level - self.mu / 2)
-
-    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _delta(self, epsilon: Floats) -> Floats:
         level = epsilon / self.mu
         other = np.exp(np.minimum(epsilon + log_ndtr(-level - self.mu / 2), 0.0))
         return np.maximum(ndtr(self.mu / 2 - level) - other, 0.0)
@@ -152,13 +142,13 @@ class GaussianLoss(PrivacyLossDistribution):
     def bound(self) -> float:
         return math.inf
 
-    def _self_compose(self, n: int) -> PrivacyLossDistribution:
-        return GaussianLoss(self.mu * math.sqrt(n))  # exact: normal laws add up
+    def self_compose(self, n: int) -> PrivacyLossDistribution:
+        return GaussianLoss(self.mu * math.sqrt(check_count("n", n, "self_compose")))
 
-    def _compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
+    def compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
         if isinstance(other, GaussianLoss):
-            return GaussianLoss(math.hypot(self.mu, other.mu))
-        return super()._compose(other)
+            return GaussianLoss(math.hypot(self.mu, other.mu))  # exact: normal laws add up
+        return super().compose(other)
 
 
 @dataclass(frozen=True)
@@ -166,8 +156,8 @@ class PureLoss(PrivacyLossDistribution):
     """What is known of the loss of any mechanism that is epsilon0-differentially private.
 
     `delta`, `epsilon` and composition are those of randomized response, which no such mechanism
-    exceeds [1]_. `cdf` and `two_sided` are the largest lower bounds over all these mechanisms; that
-    of the cdf comes from two outcomes, one with a loss just above l and one of -epsilon0.
+    exceeds [1]_. `cdf` is the largest lower bound over all these mechanisms; it comes from two
+    outcomes, one with a loss just above l and one of -epsilon0.
 
     Parameters
     ----------
@@ -183,8 +173,8 @@ class PureLoss(PrivacyLossDistribution):
     --------
     >>> from skdp.risk import PureLoss
     >>> loss = PureLoss(1.0)
-    >>> print(f"{loss.cdf(0.5):.4f} {loss.delta(0.5):.4f} {loss.two_sided(0.5):.0f}")
-    0.1863 0.2876 0
+    >>> print(f"{loss.cdf(0.5):.4f} {loss.delta(0.5):.4f}")
+    0.1863 0.2876
     """
 
     epsilon0: float
@@ -192,15 +182,12 @@ class PureLoss(PrivacyLossDistribution):
     def __post_init__(self) -> None:
         check_real("epsilon0", self.epsilon0, type(self).__name__, 0.0, math.inf)
 
-    def _cdf(self, loss: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _cdf(self, loss: Floats) -> Floats:
         level = np.clip(loss, 0.0, self.epsilon0)
         least = math.exp(-self.epsilon0) * np.expm1(-level) / np.expm1(-level - self.epsilon0)
         return np.select([loss < 0, loss < self.epsilon0], [0.0, least], 1.0)
 
-    def _two_sided(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.where(epsilon >= self.epsilon0, 1.0, 0.0)
-
-    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _delta(self, epsilon: Floats) -> Floats:
         level = np.minimum(epsilon, self.epsilon0) - self.epsilon0
         middle = -np.expm1(level) * expit(self.epsilon0)
         low = -np.expm1(np.minimum(epsilon, 0.0))

@@ -27,7 +27,7 @@ from skdp.exceptions import LedgerError
 MEMORY = ":memory:"
 TIMEOUT = 60.0  # seconds to wait while another process writes
 APPLICATION = 0x736B6470  # "skdp", by which SQLite knows whose file it is
-VERSION = 2
+VERSION = 3
 
 COLUMNS = tuple(column.name for column in fields(Spend))
 SCHEMA = (
@@ -80,6 +80,14 @@ class Ledger:
     def key(self) -> tuple[str, str | None]:
         """The path and the number of the ledger, by which it is told from others."""
         return self.path, self.identity
+
+    def check_writable(self) -> None:
+        """Refuse to spend from a ledger that was opened to be read."""
+        if self.read_only:
+            raise TypeError(
+                f"The ledger {self.path!r} was opened to be read. To spend from it, make a "
+                "PrivacyAccountant with its limits."
+            )
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -191,10 +199,7 @@ class Ledger:
         if self.read_only:
             if not os.path.exists(self.path):
                 raise self._error("cannot be opened: there is no such file.")
-            # A file that nobody writes to needs no lock, and none can be had in some folders.
-            alone = not os.path.exists(self.path + "-wal")
-            still = alone and not os.access(os.path.dirname(self.path), os.W_OK)
-            address += "?mode=ro" + "&immutable=1" * still
+            address += "?mode=ro"
         elif self.path != MEMORY:
             address += "?mode=rwc" if self.identity is None else "?mode=rw"
         return sqlite3.connect(

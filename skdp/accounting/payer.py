@@ -6,7 +6,8 @@ import math
 import multiprocessing
 import os
 
-from skdp.accounting.accountant import PrivacyAccountant, in_force, opened
+from skdp.accounting.account import opened
+from skdp.accounting.accountant import PrivacyAccountant, blocks
 from skdp.accounting.ledger import MEMORY, lock
 from skdp.core.checks import shown, warn
 from skdp.exceptions import LedgerError
@@ -38,8 +39,7 @@ def default_accountant() -> PrivacyAccountant:
     ...     default_accountant() is ledger
     True
     """
-    given = in_force()
-    if given is not None:
+    for given in reversed(blocks):
         return given
     if os.getpid() != _process or multiprocessing.parent_process() is not None:
         raise LedgerError(
@@ -60,12 +60,12 @@ def find_accountant(given: PrivacyAccountant | None) -> PrivacyAccountant:
 
 def warn_if_uncharged(given: PrivacyAccountant | None) -> None:
     """Warn, once for each line, of a release that no budget pays for though one was opened."""
-    names = [*opened.values()]
-    if given is None and in_force() is None and names:
+    if given is None and not blocks and opened:
+        *_, name = opened.values()
         warn(
-            f"This release is charged to no budget, although {names[-1]} was opened. Pass it as "
-            "'accountant', or release within a block `with accountant.as_default():`; what is out "
-            "already is entered by `accountant.spend(guarantee)`. If no budget is to pay, pass "
+            f"This release is charged to no budget, although {name} was opened. Pass it "
+            "as 'accountant', or release within a block `with accountant.as_default():`; what is "
+            "out already is entered by `accountant.spend(guarantee)`. If no budget is to pay, pass "
             "accountant=default_accountant().",
             once=_places,
         )
@@ -74,7 +74,7 @@ def warn_if_uncharged(given: PrivacyAccountant | None) -> None:
 def check_accountant(accountant: object, owner: str) -> None:
     """Refuse what is neither None nor an accountant that can spend."""
     if isinstance(accountant, PrivacyAccountant):
-        accountant._check_writable()
+        accountant._account.ledger.check_writable()
     elif accountant is not None:
         raise TypeError(
             f"The 'accountant' parameter of {owner} must be a PrivacyAccountant or None. "

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skdp.accounting.exact import Exact, above, exact, finite, power_below
+from skdp.accounting.exact import above, finite
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 
 if TYPE_CHECKING:
@@ -16,85 +16,50 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spend:
-    """A release, or a series of equal releases that was fixed in advance."""
+    """A release, as it is written into the ledger."""
 
     time: str
+    label: str | None
     epsilon: float
     delta: float
     gamma: float
-    confidence: float | None
     relation: str
-    n_releases: int
-    each_epsilon: float
-    each_delta: float
     law: str
     parameter: float
-    n_samples: int | None
-    oracle: str | None
     assumed: str | None
     seeded: int
-    sensitivity_key: str | None
-    label: str | None
-    partition: str
-    part: str
 
     @classmethod
     def of(
-        cls,
-        guarantee: PrivacyGuarantee,
-        law: NoiseLaw | None = None,
-        n_releases: int = 1,
-        *,
-        sensitivity_key: str | None = None,
-        label: str | None = None,
-        partition: str = "",
-        part: str = "",
+        cls, guarantee: PrivacyGuarantee, law: NoiseLaw | None = None, label: str | None = None
     ) -> Spend:
-        """Make the row of a release, or of several that are counted one by one."""
-        if law is None:
-            law = NoiseLaw("pure", guarantee.epsilon)
-        else:
-            check_law(law, guarantee)
-        for name, text in (("sensitivity_key", sensitivity_key), ("label", label)):
-            if not isinstance(text, str | None):
-                raise TypeError(
-                    f"The {name!r} parameter of PrivacyAccountant.spend must be a string. Got an "
-                    f"object of type {type(text).__name__}."
-                )
-        sure = guarantee.confidence
+        """Make the row of a release, or refuse a law that is not that of its guarantee."""
+        epsilon, delta = float(guarantee.epsilon), float(guarantee.delta)
+        law = law or NoiseLaw("pure", epsilon)
+        if law.kind == "gaussian":
+            keeps = delta > 0 and loss_of(law).delta(epsilon) <= delta * (1 + 1e-6)
+        else:  # a guarantee alone has its delta as a coin
+            keeps = law.parameter == epsilon and (delta == 0 or law == NoiseLaw("pure", epsilon))
+        if not keeps:
+            raise ValueError(
+                f"The 'law' of a spend must be that of its guarantee, epsilon={epsilon:g} and "
+                f"delta={delta:g}. Got {law}."
+            )
+        # With probability c over the sampler a share of at most gamma of the pairs is not covered,
+        # so over both the probability is at most 1 - c (1 - gamma).
+        sure = 1.0 if guarantee.confidence is None else guarantee.confidence
         return cls(
             time=datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
-            epsilon=above(exact(guarantee.epsilon) * n_releases),
-            delta=above(1 - power_below(1 - finite(guarantee.delta), n_releases)),
-            gamma=float(guarantee.gamma),
-            confidence=None if sure is None else float(sure),
+            label=label,
+            epsilon=epsilon,
+            delta=delta,
+            gamma=above(1 - finite(sure) * (1 - finite(guarantee.gamma))),
             relation=guarantee.relation.value,
-            n_releases=n_releases,
-            each_epsilon=float(guarantee.epsilon),
-            each_delta=float(guarantee.delta),
             law=law.kind,
             parameter=law.parameter,
-            n_samples=guarantee.n_samples,
-            oracle=guarantee.oracle,
             assumed=guarantee.assumed,
             seeded=int(guarantee.seeded),
-            sensitivity_key=sensitivity_key,
-            label=label,
-            partition=partition,
-            part=part,
         )
-
-    @property
-    def square(self) -> Exact:
-        """Twice the rho of zero-concentrated privacy, apart from where a coin of delta falls."""
-        if self.law == "gaussian" or not self.each_delta:
-            return self.n_releases * exact(self.parameter) ** 2
-        return exact(self.epsilon) ** 2
-
-    @property
-    def coin(self) -> float:
-        """The delta of each release that its law does not account for."""
-        return 0.0 if self.law == "gaussian" else self.each_delta
 
 
 def short_label(label: str, widest: int = 60) -> str:
@@ -121,20 +86,6 @@ def estimator_first(label: str) -> str:
         return label
     ends = classes[-1:] if classes[0] == "Pipeline" else (classes[0], classes[-1])
     return f"{' ... '.join(dict.fromkeys(ends))}: {released}"
-
-
-def check_law(law: NoiseLaw, guarantee: PrivacyGuarantee) -> None:
-    """Refuse a law that is not that of the guarantee."""
-    epsilon, delta = guarantee.epsilon, guarantee.delta
-    if law.kind == "gaussian":
-        keeps = delta > 0 and loss_of(law).delta(epsilon) <= delta * (1 + 1e-6)
-    else:
-        keeps = delta == 0 and law.parameter == epsilon
-    if not keeps:
-        raise ValueError(
-            f"The 'law' of a spend must be that of its guarantee, epsilon={epsilon:g} and "
-            f"delta={delta:g}. Got {law}."
-        )
 
 
 def loss_of(law: NoiseLaw) -> PrivacyLossDistribution:

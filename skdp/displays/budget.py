@@ -87,7 +87,7 @@ class BudgetDisplay(Display):
         spent = [0.0, *(tally.add(Spend(**row)).total(limits).epsilon for row in rows)]
         return cls(
             left=limits.epsilon - np.array(spent),
-            labels=[" ".join(filter(None, (row["label"], row["part"]))) for row in rows],
+            labels=[row["label"] or "" for row in rows],
             path=accountant.path,
             title=str(accountant).splitlines()[-1],
         )

@@ -126,4 +126,5 @@ def columns_of(y: Container) -> NDArray:
 
 
 def labels_in(y: Container) -> list[NDArray]:
+    """Return the labels that occur in each column of y."""
     return [np.unique(column) for column in columns_of(y)]

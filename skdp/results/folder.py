@@ -209,6 +209,7 @@ def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
 
 
 def versions() -> dict[str, str]:
+    """Return the versions of the libraries that decide what is computed."""
     return {"Python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
 
 

@@ -17,7 +17,7 @@ from skdp.accounting.payer import check_accountant, find_accountant, warn_if_unc
 from skdp.accounting.tally import compose
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
-from skdp.core.guarantee import PrivacyGuarantee, weaknesses
+from skdp.core.guarantee import weaknesses
 from skdp.core.room import spare, usual_errors
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
@@ -232,7 +232,7 @@ class PrivateSearchCV(PrivateModel):
         # of the parameters as given, since models and candidates hold copies
         check_holds_no_record(self.estimator, Dataset(X, y), *chain.from_iterable(listed))
         dataset = data_check(self.estimator)(X, y)
-        pays.rehearse(  # before pairs are sampled
+        pays._rehearse(  # before pairs are sampled
             least_spend(self.mechanism, self.sensitivity, dataset.n_records),
             least_spend(
                 self.estimator.mechanism, models[0].sensitivity, dataset.n_records, len(models)
@@ -246,10 +246,10 @@ class PrivateSearchCV(PrivateModel):
         choice, scored = self._plan_choice([model.estimator for model in models], dataset, known)
         rehearse(choice.mechanism, np.zeros(len(models)), choice.sensitivity.value)
         planned = replace(prepared[0].plan(), n_alternatives=len(models))
-        promise = together(choice.guarantee, planned.guarantee)
+        promise = compose(choice.guarantee, planned.guarantee)
         for weakness in weaknesses(promise, dataset.n_records):
             warn(f"The promise is weak, together: {weakness}.")
-        pays.rehearse(*(spend_of(each, each.guarantee) for each in (choice, planned)))
+        pays._rehearse(*(spend_of(each, each.guarantee) for each in (choice, planned)))
         if choice.sensitivity.shape is None:  # else the candidates were scored on pairs
             check_scores(_scored(choice.target, prepared[0].public), candidates, "PrivateSearchCV")
 
@@ -266,7 +266,7 @@ class PrivateSearchCV(PrivateModel):
         )
         whole = replace(
             released,
-            guarantee=together(chosen.guarantee, released.guarantee),
+            guarantee=compose(chosen.guarantee, released.guarantee),
             plan=f"{chosen.plan}\nChosen: {candidates[index]}\n{released.plan}",
         )
         return self._keep(
@@ -358,26 +358,6 @@ def _apart(random_state: int | None) -> int | None:
     if random_state is None:
         return None
     return int(np.random.SeedSequence(random_state, spawn_key=(1,)).generate_state(1, np.uint64)[0])
-
-
-def together(*guarantees: PrivacyGuarantee) -> PrivacyGuarantee:
-    """Compose the guarantees of releases of the same records, by basic composition."""
-    total = compose(*guarantees)
-
-    def joined(name: str) -> str | None:
-        said = dict.fromkeys(filter(None, (getattr(each, name) for each in guarantees)))
-        return " and ".join(said) or None
-
-    return replace(
-        guarantees[-1],
-        epsilon=total.epsilon,
-        delta=total.delta,
-        gamma=total.gamma,
-        confidence=total.confidence,
-        oracle=joined("oracle"),
-        assumed=joined("assumed"),
-        seeded=any(each.seeded for each in guarantees),
-    )
 
 
 def _scored(target: Target, public: Dataset) -> NDArray[np.float64]:

@@ -10,13 +10,8 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.stats import binom
 
-from skdp.risk import (
-    GaussianLoss,
-    GridLoss,
-    LaplaceLoss,
-    PureLoss,
-    advanced_composition,
-)
+from skdp.accounting.composition import GridLoss
+from skdp.risk import GaussianLoss, LaplaceLoss, PureLoss
 
 DELTA = 1e-5
 
@@ -49,8 +44,7 @@ def test_laplace_against_dp_accounting(epsilon0, n, expected):
     )
     assert low <= ours <= high + 1e-3
     assert round(ours, 3) == expected
-    # The published table of the paper's own bound is never below this.
-    assert ours < min(n * epsilon0, advanced_composition(epsilon0, n, DELTA))
+    assert ours < n * epsilon0
 
 
 def test_sums_of_many_releases_go_on_composing(monkeypatch):
@@ -153,10 +147,6 @@ def test_probabilities_of_the_composed_loss():
     for level in np.linspace(-3.5, 3.5, 15):
         assert composed.cdf(level - slip) - error <= (draws <= level).mean()
         assert (draws <= level).mean() <= composed.cdf(level + slip) + error
-    assert composed.two_sided(1.0 - slip) - error <= (np.abs(draws) <= 1.0).mean()
-    assert (np.abs(draws) <= 1.0).mean() <= composed.two_sided(1.0 + slip) + error
-    assert composed.two_sided(-0.1) == 0
-    assert composed.two_sided(n * 0.8) == pytest.approx(1.0)
     for probability in (0.01, 0.5, 0.9):
         level = composed.quantile(probability)
         assert composed.cdf(level) >= probability > composed.cdf(level - 2 * composed.step)
@@ -179,9 +169,8 @@ def test_mass_at_infinity():
     [
         (lambda law: law.self_compose(0), r"'n' .* at least 1\. Got 0"),
         (lambda law: law.self_compose(2.5), "'n' .* must be an integer"),
-        (lambda law: law.compose(2), "'other' .* For equal"),
-        (lambda law: GridLoss.from_law(law, 0.0), r"'step' .* must be in \(0, inf\)"),
-        (lambda law: GridLoss.from_law(law, 1e-9), "'step' .* at least 3e-08"),
+        (lambda law: law.compose(2), "'other' .* Got 2"),
+        (lambda law: GridLoss.from_law(law, 1e-9), "too large"),
     ],
 )
 def test_errors(call, word):

@@ -18,7 +18,7 @@ from skdp import (
 )
 from skdp.audit import audit_epsilon, audit_estimator, find_large_sensitivity
 from skdp.bounds import mean_bound, svm_bound
-from skdp.risk import advanced_composition
+from skdp.risk import LaplaceLoss
 from skdp.sensitivity import OrderStatistic, order_statistic
 
 ORACLE = UniformOracle([(0, 1)], y_bounds=(0, 1))
@@ -57,7 +57,7 @@ COUNTS = {
         "pairs",
         lambda n: audit_estimator(MODEL, X[:, None], Y, record=([[0.5]], [0.5]), pairs=n),
     ),
-    "risk": ("n", lambda n: advanced_composition(0.1, n, 0.1)),
+    "risk": ("n", lambda n: LaplaceLoss(0.1).self_compose(n)),
     "degree": (
         "degree",
         lambda n: BernsteinTransformer(degree=n, feature_range=(0, 1)).fit(X[:, None]),

@@ -170,8 +170,8 @@ def test_an_l1_bound_is_one_too_and_its_loss_is_that_of_its_epsilon():
     assert released.guarantee.epsilon == 1.0
     assert released.guarantee.delta == 0
     assert mechanism.noise_law is None
-    assert privacy_loss_distribution(mechanism, 2.0, distance=1.0) == PureLoss(0.5)
-    assert privacy_loss_distribution(mechanism, 2.0, distance=4.0) == PureLoss(2.0)
+    assert privacy_loss_distribution(mechanism, distance=0.5) == PureLoss(0.5)
+    assert privacy_loss_distribution(mechanism, distance=2.0) == PureLoss(2.0)
 
 
 @pytest.fixture(scope="module")

@@ -11,16 +11,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdp import LaplaceMechanism
-from skdp.risk import (
-    CompensationModel,
-    GaussianLoss,
-    GridLoss,
-    LaplaceLoss,
-    PureLoss,
-    advanced_composition,
-    joint_risk,
-    privacy_loss_distribution,
-)
+from skdp.accounting.composition import GridLoss
+from skdp.risk import GaussianLoss, LaplaceLoss, PureLoss, privacy_loss_distribution
 
 NAN, INF = math.nan, math.inf
 ODD = [NAN, INF, -INF, 0.0, -0.0, -1.0, 5e-324, 1e-300, 0.5, 1.0, 1e10, 1e160, 1.7e308]
@@ -32,42 +24,12 @@ LAWS = [
     LaplaceLoss(0.5).self_compose(3),
     GaussianLoss(0.5).compose(LaplaceLoss(0.1)),
 ]
-MODEL = CompensationModel(budget=5500, stakeholders=100)
 CALLS = {
-    "LaplaceLoss": (LaplaceLoss, ["epsilon0"]),
-    "PureLoss": (PureLoss, ["epsilon0"]),
-    "GaussianLoss": (GaussianLoss, ["mu"]),
-    "advanced_composition": (advanced_composition, ["epsilon0", "n", "delta"]),
-    "CompensationModel": (CompensationModel, ["budget", "stakeholders", "c", "minimum"]),
-    "cost_at_risk": (MODEL.cost_at_risk, ["epsilon", "epsilon0"]),
-    "optimal_epsilon": (MODEL.optimal_epsilon, ["epsilon0"]),
-    "affordable_epsilon": (MODEL.affordable_epsilon, ["budget", "epsilon0", "confidence"]),
-    "epsilon_range": (MODEL.epsilon_range, ["budget", "max_error", "sensitivity"]),
-    "joint_risk": (
-        lambda estimate, confidence: (
-            joint_risk(LaplaceMechanism(1.0), estimate, confidence=confidence).noise_probability
-        ),
-        ["estimate", "confidence"],
-    ),
-    "privacy_loss_distribution": (
-        lambda sensitivity: privacy_loss_distribution(LaplaceMechanism(1.0), sensitivity),
-        ["sensitivity"],
-    ),
-}
-USUAL = {
-    "epsilon": 0.5,
-    "epsilon0": 0.7,
-    "mu": 1.0,
-    "confidence": 0.6,
-    "n": 10,
-    "delta": 1e-5,
-    "budget": 600_000.0,
-    "stakeholders": 100,
-    "c": 1.0,
-    "minimum": 0.0,
-    "max_error": 10.0,
-    "sensitivity": 1.0,
-    "estimate": 0.1,
+    "epsilon0": LaplaceLoss,
+    "epsilon0 of PureLoss": PureLoss,
+    "mu": GaussianLoss,
+    "n": LaplaceLoss(0.1).self_compose,
+    "distance": lambda distance: privacy_loss_distribution(LaplaceMechanism(1.0), distance),
 }
 
 
@@ -79,30 +41,21 @@ def answer(function):
         return None, str(error)
 
 
-@pytest.mark.loop(
-    ("name", "parameter"),
-    [(name, parameter) for name, (_, parameters) in CALLS.items() for parameter in parameters],
-)
-def test_parameters_are_answered_or_refused_by_name(name, parameter):
-    function, parameters = CALLS[name]
-    usual = {one: USUAL[one] for one in parameters}
+@pytest.mark.loop("name", CALLS)
+def test_parameters_are_answered_or_refused_by_name(name):
     answered = 0
-    takes_objects = parameter in ("estimate", "sensitivity")
-    for odd in [*ODD, 0, -1, 3, 10**400, 2**53, *([] if takes_objects else NO_NUMBERS)]:
-        found, refusal = answer(lambda odd=odd: function(**usual | {parameter: odd}))
-        if refusal:  # a level above the mechanism's, or a budget below the cost, has two sides
-            assert "parameter of" in refusal, odd
-            continue
-        answered += 1
-        if isinstance(found, float | int | tuple | np.ndarray):
-            assert (np.asarray(found, dtype=float) >= 0).all(), odd  # and so not nan
+    huge = [10**400, 2**53] if name != "n" else []
+    for odd in [*ODD, 0, -1, 3, *huge, *NO_NUMBERS]:
+        _, refusal = answer(lambda odd=odd: CALLS[name](odd))
+        assert refusal == "" or f"'{name.split()[0]}' parameter of" in refusal, odd
+        answered += not refusal
     assert answered
 
 
 @pytest.mark.loop("law", LAWS)
 def test_probabilities_at_odd_levels(law):
     levels = np.array(ODD)
-    for method, limits in (("cdf", (0, 1)), ("two_sided", (0, 1)), ("delta", (1, 0))):
+    for method, limits in (("cdf", (0, 1)), ("delta", (1, 0))):
         function = getattr(law, method)
         values = function(levels)
         assert_array_equal(np.isnan(values), np.isnan(levels))
@@ -134,9 +87,6 @@ def test_levels_at_odd_probabilities(law):
             least = odd if method == "epsilon" else 1 - odd
             coarse = abs(level) > 1e15  # a level that far is no double to a standard deviation
             assert value <= least + 1e-9 or level >= law.bound or coarse
-    for wrong in (NAN, 0.0, -1.0, INF):
-        with pytest.raises(ValueError, match="'step' parameter of from_law must be in"):
-            GridLoss.from_law(law, wrong)
 
 
 def test_law_on_a_coarse_grid_is_above_itself():

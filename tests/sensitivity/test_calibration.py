@@ -293,7 +293,7 @@ def test_what_is_refused(error, name, parameters):
 
 @pytest.mark.slow
 def test_user_guide_numbers():
-    page = Path(__file__).parents[2] / "docs" / "user_guide" / "calibration.md"
+    page = Path(__file__).parents[2] / "docs" / "theory" / "calibration.md"
     result = doctest.testfile(str(page), module_relative=False)
     assert result.failed == 0
     assert result.attempted > 10
