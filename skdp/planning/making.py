@@ -39,6 +39,12 @@ from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.sampler import SensitivitySampler
 
+N_METRIC_RECORDS = 500
+"""Number of the oracle's records from which the metric of the output is learned."""
+
+LEAST_SHARE = 0.1
+"""Warn when a smaller share of the model is learned from private data."""
+
 
 def check_mechanism(mechanism: object, owner: str) -> None:
     """Refuse what is no mechanism."""
@@ -162,10 +168,6 @@ def _shape_on_synthetic(
         return None
 
 
-N_METRIC_RECORDS = 500
-"""Number of the oracle's records from which the metric of the output is learned."""
-
-
 def learn_code(
     mechanism: Mechanism, source: Sensitivity, target: Target, n_samples: int, schema: Schema
 ) -> tuple[Sensitivity, Mechanism]:
@@ -228,10 +230,6 @@ def _output_metric(
         return None
     public = source.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)
     return target.output_metric(*public.parts)
-
-
-LEAST_SHARE = 0.1
-"""Warn when a smaller share of the model is learned from private data."""
 
 
 def warn_of_worth(plan: ReleasePlan) -> None:
