@@ -51,7 +51,9 @@ class Given:
     def __init__(self, given: Parameters):
         self.given = given
         self.is_sampled = isinstance(given.sensitivity, SensitivitySampler)
-        self.is_plain = isinstance(given.sensitivity, KnownSensitivity | Real)
+        self.is_plain = isinstance(
+            given.sensitivity, KnownSensitivity | SampleAndAggregate | Real | str
+        )
         self.rule: EstimatorRule | None = getattr(given.sensitivity, "estimator", None)
 
     @property
@@ -138,10 +140,6 @@ class Derived(Given):
 
     is_of_one_target = True
 
-    def __init__(self, given: Parameters):
-        super().__init__(given)
-        self.is_plain = True
-
     def start(self, n_samples: int) -> Any:
         return self._with_prior(KnownSensitivity(1.0, "l2", n_samples))  # draws the prior
 
@@ -160,9 +158,10 @@ class Derived(Given):
         return target, known_sensitivity(target, mechanism, sensitivity.prior), mechanism
 
 
-class Aggregated(Derived):
+class Aggregated(Given):
     """A bound that holds for any estimator, since one record changes one block."""
 
+    is_of_one_target = True
     takes_weights = False
 
     @cached_property
@@ -192,12 +191,9 @@ class Aggregated(Derived):
 
     def start(self, n_samples: int) -> Any:
         check_blocks(self.aggregate, n_samples)
-        return super().start(n_samples)
+        return self._with_prior(KnownSensitivity(1.0, "l2", n_samples))
 
     def admit(self, sensitivity: Any, example: Dataset) -> Any:
-        return sensitivity
-
-    def source(self, sensitivity: Any) -> Any:
         return sensitivity
 
     def bind(self, sensitivity: Any, public: Public) -> Bound:
