@@ -47,7 +47,7 @@ fig, ax = plt.subplots(layout="constrained")
 share = np.arange(1, 61) / 60
 ax.step(np.sort(audit.lower_bounds), share, where="post", label="audited on 60 new pairs")
 ax.axvline(epsilon, color="0.4", ls="--", label="claimed epsilon")
-ax.axhline(1 - audit.gamma, color="C3", ls=":", label="1 - gamma")
+ax.axhline(1 - audit.promise.gamma, color="C3", ls=":", label="1 - gamma")
 ax.set(xlabel="lower bound on epsilon", ylabel="share of pairs", xlim=(0, None))
 ax.legend(loc="lower right")
 plt.show()
@@ -80,7 +80,7 @@ found = find_large_sensitivity(
     n_samples=len(X),
     n_iter=600,
     geometry=model.sensitivity_.geometry,  # as it was calibrated
-    sensitivity=model.sensitivity_.value,
     random_state=0,
 )
-print(found)
+ratio = found.norm / model.sensitivity_.value
+print(f"largest of {found.n_pairs} norms: {found.norm:.4g}, {ratio:.3g} times the sensitivity")

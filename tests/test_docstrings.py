@@ -43,10 +43,18 @@ def function_of(attribute):
     return attribute if own else None
 
 
+# What plans call on a mechanism, beyond what users do.
+OF_MECHANISMS = (
+    *("noise_columns", "release_with_errors", "share_learned", "unit_deviation", "with_code"),
+)
+
+
 def methods_of(cls):
-    """Names of the public methods of a class, but for those that plans call on a sensitivity."""
+    """Names of the public methods of a class, but for those that only plans call."""
     names = [name for name in dir(cls) if not name.startswith("_")]
     called = {name for base in (Sensitivity, Settled) for name in vars(base)}
+    if issubclass(cls, skdp.Mechanism):
+        names = [name for name in names if name not in OF_MECHANISMS]
     names = [n for n in names if n not in called or getattr(vars(cls).get(n), "__doc__", None)]
     return [name for name in names if function_of(inspect.getattr_static(cls, name))]
 

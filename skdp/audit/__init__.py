@@ -1,9 +1,8 @@
 """Audits of a privacy claim, for any mechanism and for fitted estimators."""
 
-from skdp.audit.attack import SensitivityAttack, find_large_sensitivity
-from skdp.audit.certificates import label_bound, one_run_bound, pair_bound
+from skdp.audit.attack import find_large_sensitivity
 from skdp.audit.estimator import EstimatorAudit, audit_estimator
-from skdp.audit.leaks import Leak, find_leaks
+from skdp.audit.leaks import find_leaks
 from skdp.audit.lower_bound import AuditResult, audit_epsilon
 from skdp.audit.privacy_loss import PrivacyLoss, estimate_privacy_loss
 from skdp.audit.release import audit_release
@@ -11,16 +10,11 @@ from skdp.audit.release import audit_release
 __all__ = [
     "AuditResult",
     "EstimatorAudit",
-    "Leak",
     "PrivacyLoss",
-    "SensitivityAttack",
     "audit_epsilon",
     "audit_estimator",
     "audit_release",
     "estimate_privacy_loss",
     "find_large_sensitivity",
     "find_leaks",
-    "label_bound",
-    "one_run_bound",
-    "pair_bound",
 ]

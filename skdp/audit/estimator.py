@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.audit.lower_bound import AuditResult
 from skdp.audit.release import audit_release
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, join_records, neighboring_pair
+from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.streams import AUDIT, public_seed
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
@@ -40,10 +40,8 @@ class EstimatorAudit:
         target could not be evaluated, since the promise does not cover such a pair.
     norms : ndarray of shape (n_pairs,)
         Norm of the change of the exact values on each pair.
-    sensitivity : float
-        Sensitivity that the noise was calibrated to.
-    claimed_epsilon, delta, gamma : float
-        Parameters of the promise.
+    promise : PrivacyGuarantee
+        The claim that was put to the test.
     alpha : float
         Level of each bound and of the verdict.
     p_value : float
@@ -57,11 +55,12 @@ class EstimatorAudit:
     Examples
     --------
     >>> import numpy as np
+    >>> from skdp import PrivacyGuarantee
     >>> from skdp.audit import EstimatorAudit
     >>> audit = EstimatorAudit(
     ...     lower_bounds=np.array([0.2, 0.9, 1.3]), norms=np.array([0.1, 0.4, 0.6]),
-    ...     sensitivity=0.45, claimed_epsilon=1.0, delta=0.0, gamma=0.05, alpha=1e-3,
-    ...     p_value=0.15, covered=True, seed=0,
+    ...     promise=PrivacyGuarantee(1.0, gamma=0.05), alpha=1e-3, p_value=0.15, covered=True,
+    ...     seed=0,
     ... )
     >>> audit.n_exceeding, audit.violated
     (1, False)
@@ -69,10 +68,7 @@ class EstimatorAudit:
 
     lower_bounds: NDArray[np.float64]
     norms: NDArray[np.float64] = field(repr=False)
-    sensitivity: float
-    claimed_epsilon: float
-    delta: float
-    gamma: float
+    promise: PrivacyGuarantee
     alpha: float
     p_value: float
     covered: bool
@@ -81,7 +77,7 @@ class EstimatorAudit:
     @property
     def n_exceeding(self) -> int:
         """Number of pairs whose lower bound exceeds the claim."""
-        return int((self.lower_bounds > self.claimed_epsilon).sum())
+        return int((self.lower_bounds > self.promise.epsilon).sum())
 
     @property
     def violated(self) -> bool:
@@ -91,13 +87,15 @@ class EstimatorAudit:
     def __str__(self) -> str:
         n = len(self.lower_bounds)
         counts = (
-            f"{self.n_exceeding} of {n} pairs above the claimed epsilon={self.claimed_epsilon:g}, "
+            f"{self.n_exceeding} of {n} pairs above the claimed epsilon={self.promise.epsilon:g}, "
             f"largest lower bound {self.lower_bounds.max():.4g}"
         )
         if not self.covered:
             return f"outside the promise, which speaks of the oracle's pairs only: {counts}"
         verdict = "violation found" if self.violated else "none found"
-        room = f"the promise leaves room for gamma={self.gamma:g}; p-value {self.p_value:.3g}"
+        room = (
+            f"the promise leaves room for gamma={self.promise.gamma:g}; p-value {self.p_value:.3g}"
+        )
         return f"{verdict}: {counts}; {room}"
 
 
@@ -110,7 +108,6 @@ def audit_estimator(
     pairs: int = 20,
     oracle: object = None,
     alpha: float = 1e-3,
-    n_jobs: int | None = None,
     rng: int | np.random.Generator | None = None,
     **options: Any,
 ) -> EstimatorAudit:
@@ -139,12 +136,10 @@ def audit_estimator(
         Source of the pairs; None takes the one of the estimator's SensitivitySampler.
     alpha : float in (0, 1), default=1e-3
         Level of each pair's bound and of the verdict over all pairs.
-    n_jobs : int or None, default=None
-        Parallel jobs over the pairs. Results do not depend on it.
     rng : int, Generator or None, default=None
         Source of randomness, of the pairs and of the noise.
     **options : dict
-        The options `stacked`, `method`, `n_search` and `n_final` of :func:`audit_release`.
+        The options `stacked`, `n_search` and `n_final` of :func:`audit_release`.
 
     Returns
     -------
@@ -175,9 +170,7 @@ def audit_estimator(
     """
     check_is_fitted(private_estimator, "guarantee_")
     plan = private_estimator.plan_
-    if len(plan.schema.parts) == 1:  # then fit has left y out, too
-        y, record = None, record[:1] if isinstance(record, tuple) else record
-    dataset = plan.prepare(X, y)
+    dataset = plan.prepare(X, y if len(plan.schema.parts) > 1 else None)  # as fit leaves it out
     n = dataset.n_records
     check_count("pairs", pairs, "audit_estimator", at_most=None if record is None else n)
     seed = public_seed(rng, "rng", "audit_estimator")
@@ -189,10 +182,10 @@ def audit_estimator(
     audit = partial(audit_release, sensitivity=known.value, alpha=alpha, **options)
     target = known.bounded(plan.target)
     seeds = np.random.SeedSequence(seed).generate_state(2 * pairs).reshape(pairs, 2).tolist()
-    outcomes = Parallel(n_jobs=n_jobs)(
-        delayed(_audit_pair)(target, pair, plan.mechanism, audit, *each)
+    outcomes = [
+        _audit_pair(target, pair, plan.mechanism, audit, *each)
         for pair, each in zip(source, seeds, strict=True)
-    )
+    ]
     lower_bounds, norms = np.array(outcomes, dtype=np.float64).T
     covered = record is None or promise.gamma == 0
     exceeding = int((lower_bounds > promise.epsilon).sum())
@@ -201,10 +194,7 @@ def audit_estimator(
     return EstimatorAudit(
         lower_bounds=lower_bounds,
         norms=norms,
-        sensitivity=float(known.value),
-        claimed_epsilon=promise.epsilon,
-        delta=promise.delta,
-        gamma=promise.gamma,
+        promise=promise,
         alpha=alpha,
         p_value=p_value if covered else 1.0,
         covered=covered,
@@ -255,7 +245,7 @@ def _record_pairs(
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Put a record in the place of each of the first records of the dataset."""
     owner = "The 'record' parameter of audit_estimator"
-    one = as_dataset(record, owner)
+    one = Dataset(*as_dataset(record, owner).parts[: len(plan.schema.parts)])
     if one.n_records != 1:
         raise ValueError(f"{owner} must be one record, such as X[:1]. Got {one.n_records}.")
     if plan.classes is not None and one.y is not None:

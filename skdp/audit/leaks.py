@@ -3,51 +3,33 @@
 from __future__ import annotations
 
 import gc
-import html
-import io
 import pickle
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout, suppress
-from dataclasses import dataclass
+from io import StringIO
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from skdp.core.dataset import as_dataset, belongs_to
+from skdp.core.dataset import as_dataset
 from skdp.core.types import Container
 
 _LEAST_RECORDS = 8  # fewer could be as many as something else by chance
+_WHOLE = ("<f8", "<i8")
+_DIGITS = re.compile(rb"\d+\.\d+")
 _LEAST_DIGITS = 8  # so many in a text single a number out among millions
 
 
-@dataclass(frozen=True, order=True)
-class Leak:
-    """Something private in an object.
-
-    Parameters
-    ----------
-    where : str
-        The way to it, such as ``"steps[1][1].support_vectors_"``; or ``"pickle"``, ``"repr"``,
-        ``"html"``, or the path of a file.
-    kind : {"records", "parameters", "one per record"}
-        Numbers of the records, numbers that must get noise, or as many entries as records.
-    n_found : int
-        Number of different numbers, or of entries.
-
-    Examples
-    --------
-    >>> from skdp.audit import Leak
-    >>> Leak("steps[1][1].support_vectors_", "records", 24).kind
-    'records'
-    """
+class Leak(NamedTuple):
+    """The way to something private, its kind, and how many numbers or entries were found."""
 
     where: str
     kind: str
@@ -55,12 +37,12 @@ class Leak:
 
 
 def find_leaks(
-    thing: Any,
+    thing: object,
     X: Container,
     y: Container = None,
     *,
-    parameters: Any = None,
-    public: Any = None,
+    parameters: object = None,
+    public: object = None,
 ) -> list[Leak]:
     """Search an object for the records that it was made from.
 
@@ -84,8 +66,10 @@ def find_leaks(
 
     Returns
     -------
-    list of Leak
-        In the order of the object; empty if nothing was found.
+    list of named tuples
+        Of `where`: the way to it, such as ``"steps[1][1].coef_"``, or "pickle", "repr", "str" or
+        the path of a file; `kind`: "records", "parameters" or "one per record", a container of as
+        many entries as records; and `n_found`, the number of different numbers or of entries.
 
     Examples
     --------
@@ -100,55 +84,57 @@ def find_leaks(
     search = _Search(X, y, parameters, public)
     if isinstance(thing, Path):
         files = [thing] if thing.is_file() else sorted(filter(Path.is_file, thing.rglob("*")))
-        parts: Iterator[tuple[str, Any]] = ((str(path), path.read_bytes()) for path in files)
+        parts: Iterator[tuple[str, object]] = ((str(path), path.read_bytes()) for path in files)
     else:
         parts = chain(_walk(thing), _shown(thing))
-    found: dict[tuple[str, str], Leak] = {}
-    for where, part in parts:
-        for kind, n_found in search(part):
-            if n_found:
-                found.setdefault((where, kind), Leak(where, kind, n_found))
-    return list(found.values())
+    found = (Leak(where, *each) for where, part in parts for each in search(part))
+    return list({each[:2]: each for each in found if each.n_found}.values())
 
 
 class _Search:
     """Numbers to be found, by kind, their first digits, and rows of whole numbers as bytes."""
 
-    def __init__(self, X: Container, y: Container, parameters: Any, public: Any) -> None:
+    @np.errstate(invalid="ignore")
+    def __init__(self, X: Container, y: Container, parameters: object, public: object) -> None:
         dataset = as_dataset((X, y), "The dataset")
-        options = parameters.get_params() if hasattr(parameters, "get_params") else {}
-        arrays = _arrays(public)
-        known = _telling([*arrays, [value for value in options.values() if type(value) is float]])
-        records = np.setdiff1d(_telling(_arrays(dataset.parts)), known)
-        exact = np.setdiff1d(_telling(_arrays(parameters)), [*known, *records])
-        self.numbers = {"records": records, "parameters": exact}
-        self.digits = {k: _digits(" ".join(map(repr, v.tolist()))) for k, v in self.numbers.items()}
         self.n_records = dataset.n_records
-        rows = set() if len(records) else _rows(_arrays(dataset.X))
-        with np.errstate(invalid="ignore"):
-            shown = b" ".join(each.astype(k).tobytes() for each in arrays for k in ("<f8", "<i8"))
+        options = parameters.get_params() if isinstance(parameters, BaseEstimator) else {}
+        known = _telling(public, [each for each in options.values() if type(each) is float])
+        records = np.setdiff1d(_telling(dataset.parts), known)
+        exact = np.setdiff1d(_telling(parameters), [*known, *records])
+        self.numbers = {"records": records, "parameters": exact}
+        self.digits = {k: _digits(str(v.tolist()).encode()) for k, v in self.numbers.items()}
+        rows = set() if len(records) else _rows(dataset.X)
+        shown = b" ".join(each.astype(k).tobytes() for each in _arrays(public) for k in _WHOLE)
         self.rows = {row for row in rows if row not in shown}
 
     def __call__(self, part: Any) -> Iterator[tuple[str, int]]:
         """Search one array, number, text or bytes, and count the entries of a container."""
-        if isinstance(part, str):
-            written = _digits(part)
-            yield from ((kind, len(written & digits)) for kind, digits in self.digits.items())
-        elif isinstance(part, bytes | bytearray | float | np.ndarray | np.generic):
-            numbers = _numbers_in(part)
-            yield from ((kind, _count(each, numbers)) for kind, each in self.numbers.items())
-            data = bytes(part) if isinstance(part, bytes | bytearray) else numbers.tobytes()
+        data = part.encode(errors="replace") if isinstance(part, str) else part
+        numbers = _numbers_in(part)
+        for kind, private in self.numbers.items():
+            n_found = _count(private, numbers) if len(numbers) else 0
+            if isinstance(data, bytes | bytearray):
+                n_found = n_found or len(_digits(data) & self.digits[kind])
+            yield kind, n_found
+        if self.rows:
+            data = data if isinstance(data, bytes | bytearray) else numbers.tobytes()
             yield "records", sum(row in data for row in self.rows)
-        if self.n_records >= _LEAST_RECORDS and _length(part) == self.n_records:
+        is_table = isinstance(part, np.ndarray) or sparse.issparse(part)
+        length = part.shape[:1] if is_table else ()
+        if isinstance(part, list | dict | set | frozenset):  # tuples are of the interpreter, too
+            length = (len(part),)
+        if length == (self.n_records,) and self.n_records >= _LEAST_RECORDS:
             yield "one per record", self.n_records
 
 
-def _numbers_in(part: Any) -> NDArray[np.float64]:
+def _numbers_in(part: object) -> NDArray[np.float64]:
     """Return the numbers of an array, or doubles of either byte order at any place of bytes."""
     if isinstance(part, bytes | bytearray):
-        ends = [len(part) - (len(part) - i) % 8 for i in range(8)]
-        words = [np.frombuffer(part[i:end], "<f8") for i, end in enumerate(ends)]
+        words = [np.frombuffer(part[i : len(part) - (len(part) - i) % 8], "<f8") for i in range(8)]
         return np.concatenate([*words, *(each.byteswap() for each in words)])
+    if not isinstance(part, float | np.ndarray | np.generic):
+        return np.empty(0)
     array = np.atleast_1d(part)
     while isinstance(array.base, np.ndarray):  # a view leads to all of an array
         array = array.base
@@ -157,12 +143,9 @@ def _numbers_in(part: Any) -> NDArray[np.float64]:
     return array.astype(np.float64).ravel() if array.dtype.kind in "fiu" else np.empty(0)
 
 
-def _walk(thing: Any) -> Iterator[tuple[str, Any]]:
-    """Yield all that an object refers to, once each, with the way to it.
-
-    Modules, their names, code, and classes of libraries are left out.
-    """
-    seen: dict[int, Any] = {}  # keeps parts alive, or another one might get the same id
+def _walk(thing: object) -> Iterator[tuple[str, object]]:
+    """Yield all that an object refers to, once each, with the way to it."""
+    seen: dict[int, object] = {}  # keeps parts alive, or another one might get the same id
     waiting = [("", thing)]
     while waiting:
         where, part = waiting.pop()
@@ -173,8 +156,8 @@ def _walk(thing: Any) -> Iterator[tuple[str, Any]]:
         waiting += [(f"{where}{step}".lstrip("."), each) for step, each in _inside(part)][::-1]
 
 
-def _is_of_code(part: Any) -> bool:
-    """Return whether something is of a program: a module, code, or a class of a library."""
+def _is_of_code(part: object) -> bool:
+    """Return whether something is of a program: a module, its names, or a class of a library."""
     if isinstance(part, dict):
         return "__builtins__" in part or "__build_class__" in part
     if isinstance(part, type):
@@ -184,66 +167,52 @@ def _is_of_code(part: Any) -> bool:
     return isinstance(part, types.ModuleType | types.CodeType)
 
 
-def _inside(part: Any) -> Iterator[tuple[str, Any]]:
+def _inside(part: Any) -> Iterator[tuple[str, object]]:
     """Yield the references of one object with the step to each, by name where they have one."""
     attributes = getattr(part, "__dict__", {})
-    if isinstance(part, dict):
-        yield from [(f"[{key!r:.40}]", each) for key, each in part.items()]
-    elif isinstance(part, list | tuple):
-        yield from ((f"[{i}]", each) for i, each in enumerate(part))
-    elif isinstance(part, np.ndarray) and part.dtype.kind == "O":
-        yield from ((f"[{i}]", each) for i, each in enumerate(part.ravel().tolist()))
+    is_table = isinstance(part, np.ndarray) and part.dtype.kind == "O"
+    entries = part.ravel().tolist() if is_table else part
+    if isinstance(entries, dict | list | tuple):
+        items = entries.items() if isinstance(entries, dict) else enumerate(entries)
+        yield from [(f"[{key!r:.40}]", each) for key, each in items]
     yield from [(f".{name}", each) for name, each in attributes.items()]
     with suppress(Exception):  # what has none of these shows no more
         if type(part).__module__.startswith("sklearn.") and not isinstance(part, BaseEstimator):
             yield ".__reduce__()", part.__reduce__()[1:]  # a compiled class
-        if belongs_to(part, "pandas", "polars"):
+        if hasattr(type(part), "to_numpy"):
             yield ".to_numpy()", np.asarray(part.to_numpy())
     for each in gc.get_referents(part):
         if each is not attributes:
             yield f".<{type(each).__name__}>", each
 
 
-def _shown(thing: Any) -> Iterator[tuple[str, Any]]:
+def _shown(thing: object) -> Iterator[tuple[str, object]]:
     """Yield the texts of an object, and its pickle."""
-    shows: dict[str, Callable[[Any], Any]] = {
-        "repr": repr,
-        "str": str,
-        "html": lambda each: html.unescape(each._repr_html_()),
-        "pickle": pickle.dumps,
-    }
-    for name, show in shows.items():
-        with suppress(Exception), redirect_stdout(io.StringIO()):  # one that fails leaks nothing
+    shows: list[tuple[str, Callable]] = [("repr", repr), ("str", str), ("pickle", pickle.dumps)]
+    for name, show in shows:
+        with suppress(Exception), redirect_stdout(StringIO()):  # one that fails leaks nothing
             yield name, show(thing)
 
 
-def _length(part: Any) -> int:
-    """Return the number of entries of a container; tuples are parts of the interpreter, too."""
-    if isinstance(part, list | dict | set | frozenset):
-        return len(part)
-    is_table = isinstance(part, np.ndarray) or sparse.issparse(part)
-    return part.shape[0] if is_table and part.shape else 0
-
-
-def _arrays(thing: Any) -> list[NDArray[np.float64]]:
+def _arrays(thing: object) -> list[NDArray[np.float64]]:
     """Return all numbers that can be reached from an object, as doubles, in arrays."""
     numeric = (
-        part for _, part in _walk(thing) if isinstance(part, float | np.ndarray | np.generic)
+        each for _, each in _walk(thing) if isinstance(each, float | np.ndarray | np.generic)
     )
     arrays = map(np.asarray, numeric)
     return [each.astype(np.float64) for each in arrays if each.dtype.kind in "fiu"]
 
 
-def _rows(arrays: list[NDArray[np.float64]]) -> set[bytes]:
+@np.errstate(invalid="ignore")
+def _rows(thing: object) -> set[bytes]:
     """Return the rows of at least three numbers as bytes, of doubles and of integers."""
-    rows = [row for array in arrays if array.ndim == 2 for row in array if len(row) > 2]
-    with np.errstate(invalid="ignore"):
-        return {row.astype(kind).tobytes() for row in rows for kind in ("<f8", "<i8")}
+    tables = (each for each in _arrays(thing) if each.ndim == 2 and each.shape[1] > 2)
+    return {row.tobytes() for each in tables for kind in _WHOLE for row in each.astype(kind)}
 
 
-def _telling(arrays: Sequence[ArrayLike]) -> NDArray[np.float64]:
+def _telling(*things: object) -> NDArray[np.float64]:
     """Return the different finite numbers with a fractional part of more than ten bits."""
-    numbers = np.concatenate([np.empty(0), *map(np.ravel, arrays)])
+    numbers = np.concatenate([np.empty(0), *map(np.ravel, _arrays(things))])
     finite = np.unique(numbers[np.isfinite(numbers)])
     short = np.ldexp(finite, 10)
     return finite[(np.abs(finite) < 2.0**53) & (short != np.floor(short))]
@@ -256,7 +225,7 @@ def _count(private: NDArray[np.float64], numbers: NDArray[np.float64]) -> int:
     return n_found or (int(among.sum()) if (among[1:] & among[:-1]).any() else 0)
 
 
-def _digits(text: str) -> set[str]:
+def _digits(text: bytes | bytearray) -> set[bytes]:
     """Return the first digits of all numbers in a text that have so many."""
-    digits = (each.replace(".", "").lstrip("0") for each in re.findall(r"\d+\.\d+", text))
+    digits = (each.replace(b".", b"").lstrip(b"0") for each in _DIGITS.findall(text))
     return {each[:_LEAST_DIGITS] for each in digits if len(each) >= _LEAST_DIGITS}

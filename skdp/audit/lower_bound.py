@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
 from skdp.audit.methods import METHODS, Pair, Runs
 from skdp.core.checks import check_count, check_rules
@@ -31,7 +30,7 @@ class AuditResult:
         Index of the pair on which the final runs were made.
     event : str
         The rule or the point at which the runs were counted.
-    method : {"label", "pair", "local", "one-run"}
+    method : {"label", "pair", "local"}
         The test. "local" is approximate, the others are exact at level `alpha`.
     alpha : float
         Probability of a bound above the true epsilon.
@@ -94,7 +93,6 @@ def audit_epsilon(
     n_final: int = 100_000,
     alpha: float = 0.05,
     method: str = "label",
-    n_jobs: int | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> AuditResult:
     """Certify a lower bound on the epsilon of a mechanism, and compare it with the claim.
@@ -109,29 +107,24 @@ def audit_epsilon(
     ----------
     mechanism : callable
         ``mechanism(x, n, rng)`` returns n independent outputs on the dataset x: numbers, strings,
-        booleans or rows of them, of any type. For "one-run" n is 1, and the output has one score
-        per record.
+        booleans or rows of them, of any type.
     pairs : sequence of (x, x_prime)
-        Datasets between which the claim should hold. For "one-run" two equally long sequences;
-        the audited dataset takes each record from one or the other, by a secret coin.
+        Datasets between which the claim should hold.
     claimed_epsilon : float, at least 0
         The claim.
     delta : float in [0, 1), default=0.0
-        The delta of the claim. The label and local tests are for 0.
+        The delta of the claim. Above 0 only for "pair".
     n_search : int, default=20_000
         Runs per dataset in the search, on each pair.
     n_final : int, default=100_000
-        Runs per dataset in the final test. "one-run" makes one search run and one final run.
+        Runs per dataset in the final test.
     alpha : float in (0, 1), default=0.05
         Probability of a bound above the true epsilon.
-    method : {"label", "pair", "local", "one-run"}, default="label"
+    method : {"label", "pair", "local"}, default="label"
         "label" guesses the dataset of each run; "pair" compares the frequencies of one event;
-        "local" compares two estimated densities at one point (approximate, at most three
-        dimensions) [1]_; "one-run" guesses many coins after a single run [2]_.
-    n_jobs : int or None, default=None
-        Parallel jobs over the pairs of the search.
+        "local" compares two estimated densities at one number (approximate) [1]_.
     rng : int, Generator or None, default=None
-        Source of randomness. Results do not depend on `n_jobs`.
+        Source of randomness.
 
     Returns
     -------
@@ -147,7 +140,6 @@ def audit_epsilon(
     ----------
     .. [1] Askin, Kutta and Dette, "Statistical Quantification of Differential Privacy: A Local
        Approach", IEEE S&P 2022.
-    .. [2] Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023.
 
     Examples
     --------
@@ -162,38 +154,33 @@ def audit_epsilon(
     pairs = list(pairs)
     check_count("n_search", n_search, "audit_epsilon", at_least=100)
     check_count("n_final", n_final, "audit_epsilon")
-    are_pairs = pairs and all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs)
-    pure = delta == 0 or method not in ("label", "local")
+    are_pairs = pairs and all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs)
     check_rules(
         "audit_epsilon",
         pairs=(f"{len(pairs)} entries", are_pairs, "be a non-empty sequence of (x, x_prime)"),
         claimed_epsilon=(claimed_epsilon, claimed_epsilon >= 0, "be at least 0"),
         alpha=(alpha, 0 < alpha < 1, "be in (0, 1)"),
         method=(method, method in METHODS, f"be one of {tuple(METHODS)}"),
-        delta=(delta, 0 <= delta < 1 and pure, "be in [0, 1), and 0 but for 'pair' and 'one-run'"),
+        delta=(
+            delta,
+            0 <= delta < 1 and (delta == 0 or method == "pair"),
+            "be in [0, 1), and 0 but for 'pair'",
+        ),
     )
     seed = public_seed(rng, "rng", "audit_epsilon")
     test = METHODS[method](mechanism, n_search, n_final, alpha, delta)
-    *children, last = np.random.SeedSequence(seed).spawn(len(pairs) + 1)
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(test.search)(pair, np.random.default_rng(child))
-        for pair, child in zip(pairs, children, strict=True)
-    )
-    best = int(np.argmax([each.value for each in found]))
-    outcome = test.certify(pairs[best], found[best], np.random.default_rng(last))
-    searched = {"n_search": 1 if method == "one-run" else n_search, "n_pairs": len(pairs)}
+    *children, last = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(len(pairs) + 1))
+    found = [test.search(*each) for each in zip(pairs, children, strict=True)]
+    best = int(np.argmax([value for value, _ in found]))
+    outcome = found[best][1](pairs[best], last)
+    outcome["sizes"] = {"n_search": n_search, "n_pairs": len(pairs)} | outcome["sizes"]
     return AuditResult(
-        lower_bound=outcome.lower_bound,
-        estimate=outcome.estimate,
+        **outcome,
         claimed_epsilon=float(claimed_epsilon),
         delta=float(delta),
-        violated=outcome.lower_bound > claimed_epsilon,
+        violated=outcome["lower_bound"] > claimed_epsilon,
         pair=best,
-        event=outcome.event,
         method=method,
         alpha=float(alpha),
-        sizes=searched | outcome.sizes,
-        candidates=found[best].candidates,
-        resolution=outcome.resolution,
         seed=seed,
     )

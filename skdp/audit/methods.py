@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from skdp.audit.certificates import label_bound, one_run_bound, pair_bound
-from skdp.audit.densities import Samples
+from skdp.audit.certificates import label_bound, pair_bound
 from skdp.audit.outputs import Outputs, as_outputs
-from skdp.audit.privacy_loss import estimate_privacy_loss, show
-from skdp.audit.rules import candidate_scores, choose_rule, lines
+from skdp.audit.privacy_loss import Samples, estimate_privacy_loss
+from skdp.audit.rules import Rule, candidate_scores, choose_rule
 
 Rng = np.random.Generator
-Runs = Callable[[Any, int, Rng], ArrayLike | Outputs]  # runs(dataset, n, rng) returns n outputs
-Pair = tuple[Any, Any]
+Runs = Callable[..., ArrayLike | Outputs]  # runs(dataset, n, rng) returns n outputs
+Pair = tuple[object, object]
+Outcome = dict[str, Any]  # of final runs, as fields of the result
+Found = tuple[float, Callable[[Pair, Rng], Outcome]]  # the bound to expect, and what certifies it
 BLOCK = 2**19
 """Final runs at a time: millions of rows need not be in memory together."""
 
@@ -27,26 +29,7 @@ POINT_ALPHA = 1e-4
 """Level at which outputs are compared in the search of the local method; there are many."""
 
 FRESH_EXPONENT = 1.15
-"""Final densities have ``h ~ n**(-1.15/(d+4))``: less bias than the usual 1, a little noisier."""
-
-
-class Found(NamedTuple):
-    """A rule, the bound that is expected of it, all scores it was chosen from, and the columns."""
-
-    value: float
-    rule: Any
-    candidates: tuple[str, ...]
-    n_columns: int = 1
-
-
-class Outcome(NamedTuple):
-    """Certificate of the final stage, as fields of the result."""
-
-    lower_bound: float
-    estimate: float
-    event: str
-    sizes: dict[str, int]
-    resolution: float
+"""Final densities have ``h ~ n**(-1.15/5)``: less bias than the usual 1, a little noisier."""
 
 
 @dataclass(frozen=True)
@@ -98,28 +81,28 @@ class LabelTest(Method):
         x, y = self.run_both(pair, self.n_search, rng)
         candidates = candidate_scores(x, y, seed=int(rng.integers(2**31)))
         rules = [choose_rule(c, self.bound, self.n_final, self.both_sides) for c in candidates]
-        best = max(rules, key=lambda rule: rule.value)
-        return Found(best.value, best, tuple(each.name for each in candidates), x.n_columns)
+        best, names = max(rules, key=lambda rule: rule.value), tuple(c.name for c in candidates)
+        return best.value, partial(self.certify, best, names, x.n_columns)
 
-    def certify(self, pair: Pair, found: Found, rng: Rng) -> Outcome:
+    def certify(
+        self, rule: Rule, names: tuple[str, ...], n_columns: int, pair: Pair, rng: Rng
+    ) -> Outcome:
         """Count right and wrong guesses in final runs."""
-        n, n_x = self.n_final, self.runs_on_x(rng)
-        right_x, wrong_x = self._counts(pair[0], n_x, found, rng)
-        wrong_y, right_y = self._counts(pair[1], 2 * n - n_x, found, rng)
-        right, wrong = right_x + right_y, wrong_x + wrong_y
-        return Outcome(
-            float(self.bound(right, wrong)),
-            _loss(right - self.delta * n, wrong),
-            f"guess {found.rule}",
-            {"n_final": 2 * n, "n_guesses": right + wrong, "n_right": right},
-            float(self.bound(2 * n if self.both_sides else n, 0)),
-        )
-
-    def _counts(self, x: object, n: int, found: Found, rng: Rng) -> list[int]:
-        """Count the guesses of x and of x' in n runs on one dataset."""
-        blocks = (min(BLOCK, n - start) for start in range(0, n, BLOCK))
-        counts = [found.rule.counts(self.run(x, each, rng, found.n_columns)) for each in blocks]
-        return [sum(of_one) for of_one in zip((0, 0), *counts, strict=True)]
+        n, n_x, counts = self.n_final, self.runs_on_x(rng), np.zeros((2, 2), dtype=int)
+        for count, x, n_runs in zip(counts, pair, (n_x, 2 * n - n_x), strict=True):
+            for start in range(0, n_runs, BLOCK):
+                count += rule.counts(self.run(x, min(BLOCK, n_runs - start), rng, n_columns))
+        right, wrong = int(counts.trace()), int(counts.sum() - counts.trace())
+        more = right - self.delta * n
+        estimate = math.log(more / wrong) if wrong and more > wrong else 0.0
+        return {
+            "lower_bound": float(self.bound(right, wrong)),
+            "estimate": estimate if wrong or more <= 0 else math.inf,
+            "event": f"guess {rule}",
+            "sizes": {"n_final": 2 * n, "n_guesses": right + wrong, "n_right": right},
+            "candidates": names,
+            "resolution": float(self.bound(2 * n if self.both_sides else n, 0)),
+        }
 
 
 class PairTest(LabelTest):
@@ -145,87 +128,34 @@ class LocalTest(Method):
         lower = loss.loss - stats.norm.isf(min(self.alpha, POINT_ALPHA)) * loss.standard_error
         k = int(np.argmax(np.where(loss.visible, lower, -np.inf)))
         sign = 1 if loss.log_ratio[k] >= 0 else -1
-        rule = loss.points[k], bool(loss.is_atom[k]), sign
-        return Found(max(float(lower[k]), 0.0), rule, ("atoms", "densities"), x.n_columns)
+        where = loss.points[k], bool(loss.is_atom[k]), sign, x.n_columns
+        return max(float(lower[k]), 0.0), partial(self.certify, *where)
 
-    def certify(self, pair: Pair, found: Found, rng: Rng) -> Outcome:
+    def certify(
+        self, output: object, is_atom: bool, sign: int, n_columns: int, pair: Pair, rng: Rng
+    ) -> Outcome:
         """Estimate the loss there, in the same direction, on fresh runs, with a one-sided limit."""
-        output, is_atom, sign = found.rule
-        samples = Samples(*self.run_both(pair, self.n_final, rng, found.n_columns))
+        samples = Samples(*self.run_both(pair, self.n_final, rng, n_columns))
         if is_atom:
             fresh, kind = samples.at_value(output), "probability"
         else:
-            point = np.reshape(output, (1, -1))
-            fresh, kind = samples.at_points(point, exponent=FRESH_EXPONENT), "density"
-        f_x, f_y = float(fresh.density_x[0]), float(fresh.density_y[0])
-        loss = sign * math.log(f_x / f_y)
+            points = np.array([output], dtype=np.float64)
+            fresh, kind = samples.at_points(points, exponent=FRESH_EXPONENT), "density"
+        f_x, f_y, floor = (float(f[0]) for f in (fresh.density_x, fresh.density_y, fresh.floor))
+        loss, shown = sign * math.log(f_x / f_y), np.array2string(np.asarray(output), precision=4)
         lower = loss - float(stats.norm.isf(self.alpha) * fresh.standard_error[0])
-        return Outcome(
-            max(lower, 0.0),
-            max(loss, 0.0),
-            f"loss at output {show(output)}, blind below {kind} {fresh.floor:.3g}",
-            {"n_final": 2 * self.n_final},
-            math.log(max(f_x, f_y) / fresh.floor),
-        )
+        return {
+            "lower_bound": max(lower, 0.0),
+            "estimate": max(loss, 0.0),
+            "event": f"loss at output {shown}, blind below {kind} {floor:.3g}",
+            "sizes": {"n_final": 2 * self.n_final},
+            "candidates": ("atoms", "densities"),
+            "resolution": math.log(max(f_x, f_y) / floor),
+        }
 
 
-class OneRunTest(Method):
-    """Guess many coins, one for each record, after a single run."""
-
-    def search(self, pair: Pair, rng: Rng) -> Found:
-        """Choose, on one run, how many of the highest and of the lowest scores to guess."""
-        coins, scores = self._run_once(pair, rng)
-        scored = lines(scores[coins], scores[~coins])
-        rules = [choose_rule(each, self._bound, len(coins) / 2, both_sides=True) for each in scored]
-        best = max(rules, key=lambda rule: rule.value)
-        return Found(best.value, (best, *best.counts(scores)), (best.name,))
-
-    def certify(self, pair: Pair, found: Found, rng: Rng) -> Outcome:
-        """Guess the coins of one fresh run; the number of guesses is already fixed."""
-        rule, n_high, n_low = found.rule
-        coins, scores = self._run_once(pair, rng)
-        order = np.argsort(rule.score(scores), kind="stable")
-        n, guesses = len(coins), n_high + n_low
-        right = int(coins[order[n - n_high :]].sum() + (~coins[order[:n_low]]).sum())
-        return Outcome(
-            one_run_bound(n, guesses, right, self.alpha, self.delta),
-            _loss(right, guesses - right),
-            f"guess x for the {n_high} highest and x' for the {n_low} lowest {rule.name}",
-            {"n_final": 1, "n_canaries": n, "n_guesses": guesses, "n_right": right},
-            one_run_bound(n, n, n, self.alpha, self.delta),
-        )
-
-    def _bound(self, right: NDArray, wrong: NDArray) -> NDArray[np.float64]:
-        """Bound epsilon without the allowance for a delta, to compare thresholds."""
-        return label_bound(right, right + wrong, self.alpha)
-
-    def _run_once(self, pair: Pair, rng: Rng) -> tuple[NDArray[np.bool_], Outputs]:
-        """Flip a coin per record, run once, and return the coins and the scores."""
-        x, y = np.asarray(pair[0]), np.asarray(pair[1])
-        if x.shape != y.shape or x.ndim == 0:
-            raise ValueError(
-                "The 'pairs' parameter of audit_epsilon must hold two sequences of equally many "
-                f"records for method='one-run'. Got shapes {x.shape} and {y.shape}."
-            )
-        coins = rng.random(len(x)) < 0.5
-        chosen = coins.reshape((-1,) + (1,) * (x.ndim - 1))
-        scores = np.asarray(self.mechanism(np.where(chosen, x, y), 1, rng), dtype=np.float64)
-        if scores.shape != (1, len(x)) or np.isnan(scores).any():
-            raise ValueError(
-                f"The mechanism must return one score per record, of shape (1, {len(x)}), none of "
-                f"them nan, for method='one-run'. Got an array of shape {scores.shape}."
-            )
-        return coins, as_outputs(scores[0])
-
-
-METHODS: dict[str, type[LabelTest | LocalTest | OneRunTest]] = {
+METHODS: dict[str, type[LabelTest | LocalTest]] = {
     "label": LabelTest,
     "pair": PairTest,
     "local": LocalTest,
-    "one-run": OneRunTest,
 }
-
-
-def _loss(more: float, less: float) -> float:
-    """Return the logarithm of a ratio of counts, of at least 1."""
-    return max(0.0, math.log(more / less) if less else math.inf) if more > 0 else 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -15,9 +14,12 @@ from skdp.core.types import Container
 MIN_ATOM_COUNT = 5
 """A value seen this often is an atom; outputs from a density do not repeat in double precision."""
 
+MIN_CONTINUOUS = 50
+"""So many other numbers are taken for a sample of a density."""
+
 MANY_VALUES, STAND_OUT = 1000, 10
-"""Among more numbers than these, as of a density in low precision, an atom that stands out is so
-many times as frequent as a number on average."""
+"""Among more numbers than these, as of a density in low precision, an atom is so many times as
+frequent as a number on average."""
 
 _NAN_KEY = np.array([np.nan]).view(np.uint64)[0]
 _LARGEST = 1e100  # its square is still a number
@@ -81,49 +83,31 @@ class Outputs:
         return Outputs(np.concatenate(raws), values, np.concatenate([x.keys, y.keys]), values)
 
 
-def as_outputs(returned: Container) -> Outputs:
-    """Read the outputs of a mechanism; complex numbers and records become several columns."""
+def as_outputs(returned: Container | Outputs) -> Outputs:
+    """Read the outputs of a mechanism: numbers, and the text of all else."""
     if isinstance(returned, Outputs):
         return returned
     try:
-        array = _flat(np.atleast_1d(np.asarray(returned)))
+        array = np.atleast_1d(np.asarray(returned))
     except ValueError:  # rows of different lengths
         array = np.array([[str(row)] for row in returned])
+    array = array.reshape(len(array), -1) if array.size else np.zeros((len(array), 1))
+    if array.dtype.kind == "b":
+        array = array.astype(np.int64)
     if array.dtype.kind in "iuf":
         with np.errstate(over="ignore"):
             raw, values = array, array.astype(np.float64)
-        known = np.full(array.shape, True) if array.dtype.kind == "f" else np.abs(values) < _EXACT
+        known = (array.dtype.kind == "f") | (np.abs(values) < _EXACT)
     else:
-        raw, values, known = array.astype(str), np.empty(array.shape), np.full(array.shape, False)
+        raw = np.array([str(entry) for entry in array.ravel().tolist()]).reshape(array.shape)
+        values, known = np.empty(array.shape), np.full(array.shape, False)
     digests = np.zeros(array.shape, dtype=np.uint64)
-    unknown = array[~known].tolist()
-    read = [_read(str(e.item() if isinstance(e, np.generic) else e)) for e in unknown]
+    read = [_read(str(entry)) for entry in array[~known].tolist()]
     values[~known], digests[~known] = [value for value, _ in read], [digest for _, digest in read]
     if not digests.any() and array.dtype.kind not in "iuf":
         raw = values
-    return Outputs(raw, values, np.where(digests, digests, _bits(values)), values)
-
-
-def _flat(array: NDArray) -> NDArray:
-    """Return a matrix with one row for each run, of fields, parts and days as numbers."""
-    n = len(array)
-    if array.dtype.names:
-        return np.hstack([_flat(array[name]) for name in array.dtype.names]) if n else array
-    if array.dtype.kind == "b":
-        array = array.astype(np.int64)
-    elif array.dtype.kind == "c":
-        array = np.stack([array.real, array.imag], axis=-1)
-    elif array.dtype.kind in "mM":
-        array = np.where(np.isnat(array), np.nan, array.astype(np.int64).astype(object))
-    elif array.dtype.kind == "S":
-        array = np.char.decode(array, "latin-1")
-    return array.reshape(n, math.prod(array.shape[1:]))
-
-
-def _bits(values: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return the bits of doubles, those of one nan for all of them."""
-    bits = np.ascontiguousarray(values).view(np.uint64)
-    return np.where(np.isnan(values), _NAN_KEY, bits)
+    bits = np.where(np.isnan(values), _NAN_KEY, np.ascontiguousarray(values).view(np.uint64))
+    return Outputs(raw, values, np.where(digests, digests, bits), values)
 
 
 @lru_cache(maxsize=2**16)
@@ -155,15 +139,14 @@ def index_among(known: NDArray, keys: NDArray) -> NDArray[np.intp]:
 class AtomTable:
     """The values that repeat in a sample, of any type, and their index in new samples.
 
-    `atoms` are these values, sorted, and `share` is the part of the sample that they make up. With
-    `stand_out`, numbers that repeat only because of a low precision are no atoms.
+    `atoms` are these values, sorted, and `share` is the part of the sample that they make up.
     """
 
-    def __init__(self, sample: Outputs, stand_out: bool = False) -> None:
+    def __init__(self, sample: Outputs) -> None:
         unique, first, counts = np.unique(sample.rows, return_index=True, return_counts=True)
         repeated = counts >= MIN_ATOM_COUNT
-        if stand_out and len(unique) > MANY_VALUES:
-            finite = np.isfinite(sample.values[first]).all(axis=1)
+        if sample.n_columns == 1 and len(unique) > MANY_VALUES:
+            finite = np.isfinite(sample.values[first, 0])
             repeated &= ~finite | (counts >= STAND_OUT * len(sample) / len(unique))
         self._keys = unique[repeated]
         atoms = sample[first[repeated]]

@@ -14,19 +14,22 @@ IEEE S&P 2022.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from skdp.audit.densities import Samples
-from skdp.audit.outputs import Outputs
-from skdp.audit.rules import MIN_CONTINUOUS
-from skdp.core.checks import check_rules
-from skdp.core.types import Matrix
+from skdp.audit.outputs import MIN_CONTINUOUS, AtomTable, Outputs, as_outputs
 
-GRID_SIZE = {1: 1001, 2: 101, 3: 31}
+GRID_SIZE = 1001
+ATOM_FLOOR, DENSITY_FLOOR = 10.0, 16.0
+ROUGHNESS = 1 / (2 * math.sqrt(math.pi))
+"""Integral of the squared Gaussian kernel."""
+
+MARGIN = 1.96
+"""Standard errors to either side of a two-sided interval of confidence .95."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +39,15 @@ class PrivacyLoss:
     Parameters
     ----------
     points : ndarray of shape (n_points,) or (n_points, d)
-        Outputs at which the loss was estimated: the grid, then the atoms.
+        Outputs at which the loss was estimated: an even grid over the numbers, then the atoms.
     is_atom : ndarray of bool of shape (n_points,)
         True for values of positive probability.
     density_x, density_y : ndarray of shape (n_points,)
         Densities, or probabilities at atoms, of at least the floor.
     standard_error : ndarray of shape (n_points,)
         Standard error of the log ratio.
-    floor : float
-        The least density.
-    atom_floor : float
-        The least probability of an atom.
-    confidence : float in (0, 1)
-        Pointwise confidence of `lower` and `upper`.
+    floor : ndarray of shape (n_points,)
+        The least density, or probability, that the samples can show.
 
     Examples
     --------
@@ -65,23 +64,17 @@ class PrivacyLoss:
     density_x: NDArray[np.float64]
     density_y: NDArray[np.float64]
     standard_error: NDArray[np.float64]
-    floor: float
-    atom_floor: float
-    confidence: float
+    floor: NDArray[np.float64]
 
     @property
     def visible(self) -> NDArray[np.bool_]:
         """True where one of the two densities exceeds its floor; elsewhere nothing is known."""
-        return np.maximum(self.density_x, self.density_y) > self._floors
+        return np.maximum(self.density_x, self.density_y) > self.floor
 
     @property
     def floored(self) -> NDArray[np.bool_]:
         """True where a density was raised to its floor, so that the loss is a lower estimate."""
-        return np.minimum(self.density_x, self.density_y) <= self._floors
-
-    @property
-    def _floors(self) -> NDArray[np.float64]:
-        return np.where(self.is_atom, self.atom_floor, self.floor)
+        return np.minimum(self.density_x, self.density_y) <= self.floor
 
     @property
     def log_ratio(self) -> NDArray[np.float64]:
@@ -94,56 +87,31 @@ class PrivacyLoss:
         return np.abs(self.log_ratio)
 
     @property
-    def _margin(self) -> NDArray[np.float64]:
-        return float(stats.norm.ppf(0.5 + self.confidence / 2)) * self.standard_error
-
-    @property
     def lower(self) -> NDArray[np.float64]:
-        """Lower end of the two-sided pointwise interval; 0 where nothing is visible."""
-        return np.where(self.visible, np.maximum(self.loss - self._margin, 0.0), 0.0)
+        """Lower end of the pointwise interval of confidence .95; 0 where nothing is visible."""
+        return np.where(self.visible, np.maximum(self.loss - MARGIN * self.standard_error, 0.0), 0)
 
     @property
     def upper(self) -> NDArray[np.float64]:
-        """Upper end of the two-sided pointwise interval; inf where a density is floored."""
-        return np.where(self.floored, np.inf, self.loss + self._margin)
-
-    def __str__(self) -> str:
-        best = int(np.argmax(self.lower))
-        seen = [f"atoms above {self.atom_floor:.3g}"] if self.is_atom.any() else []
-        seen += [] if self.is_atom.all() else [f"densities above {self.floor:.3g}"]
-        return (
-            f"loss {self.loss[best]:.4g} at output {show(self.points[best])} "
-            f"({self.confidence:g} interval {self.lower[best]:.4g} to {self.upper[best]:.4g}); "
-            f"seen: {' and '.join(seen)}"
-        )
+        """Upper end of that interval; inf where a density is floored."""
+        return np.where(self.floored, np.inf, self.loss + MARGIN * self.standard_error)
 
 
 def estimate_privacy_loss(
-    samples_x: ArrayLike | Outputs,
-    samples_y: ArrayLike | Outputs,
-    *,
-    bandwidth: float | None = None,
-    grid: ArrayLike | None = None,
-    confidence: float = 0.95,
+    samples_x: ArrayLike | Outputs, samples_y: ArrayLike | Outputs
 ) -> PrivacyLoss:
     """Estimate the loss function from outputs on either dataset of a pair.
 
     Values that repeat are atoms and compared by frequency; the rest has a density, estimated by
-    a Gaussian kernel with one bandwidth h for both samples and raised to a floor, ``16 / (n h^d)``.
-    By the delta method the variance of the log ratio is ``|K|^2 / (n h^d) (1/f_x + 1/f_x') - 2/n``
-    for densities and ``(1/p + 1/q - 2) / n`` for atoms.
+    a Gaussian kernel with one bandwidth h for both samples and raised to a floor, ``16 / (n h)``.
+    By the delta method the variance of the log ratio is ``|K|^2 / (n h) (1/f_x + 1/f_x') - 2/n``
+    for densities and ``(1/p + 1/q - 2) / n`` for atoms. The bandwidth is ``1.06 s n**(-1/5)``.
 
     Parameters
     ----------
-    samples_x, samples_y : array-like of shape (n,) or (n, d)
-        Independent outputs on x and on x', numbers with d at most 3, or discrete outputs of any
-        kind. The sizes may differ.
-    bandwidth : float or None, default=None
-        Standard deviation of the kernel; None for ``1.06 s n**(-1/(d+4))``.
-    grid : array-like of shape (n_points,) or (n_points, d) or None, default=None
-        Where the densities are evaluated; None for an even grid over the samples.
-    confidence : float in (0, 1), default=0.95
-        Pointwise confidence.
+    samples_x, samples_y : array-like of shape (n,), or (n, d) for discrete outputs
+        Independent outputs on x and on x', numbers or discrete outputs of any kind. The sizes may
+        differ.
 
     Returns
     -------
@@ -154,7 +122,7 @@ def estimate_privacy_loss(
     Raises
     ------
     ValueError
-        If a sample is too small, has another number of columns, or d exceeds 3.
+        If a sample is too small, or has another number of columns.
 
     Examples
     --------
@@ -166,53 +134,92 @@ def estimate_privacy_loss(
     >>> loss.points, np.round(loss.loss, 1)
     (array([0, 1]), array([1.1, 1.1]))
     """
-    check_rules(
-        "estimate_privacy_loss",
-        bandwidth=(bandwidth, bandwidth is None or bandwidth > 0, "be None or positive"),
-        confidence=(confidence, 0 < confidence < 1, "be in (0, 1)"),
-    )
     samples = Samples(samples_x, samples_y)
-    atoms = samples.table.atoms
-    at_atoms = samples.at_atoms()
-    parts, points = [at_atoms], [atoms]
-    if min(map(len, samples.rests)) >= MIN_CONTINUOUS:
-        where = _grid(*samples.rests) if grid is None else _check_grid(grid, atoms.shape[1])
-        parts.insert(0, samples.at_points(where, bandwidth))
-        # numbers stay numbers beside words
-        points = [where.astype(object) if atoms.dtype.kind == "U" and len(atoms) else where, atoms]
-    shown = np.concatenate(points)
-    return PrivacyLoss(
-        points=shown[:, 0] if shown.shape[1] == 1 else shown,
-        is_atom=np.arange(len(shown)) >= len(shown) - len(atoms),
-        density_x=np.concatenate([part.density_x for part in parts]),
-        density_y=np.concatenate([part.density_y for part in parts]),
-        standard_error=np.concatenate([part.standard_error for part in parts]),
-        floor=parts[0].floor,
-        atom_floor=at_atoms.floor,
-        confidence=confidence,
-    )
+    atoms = samples.at_atoms()
+    if min(map(len, samples.rests)) < MIN_CONTINUOUS:
+        return atoms
+    low, high = np.quantile(np.concatenate(samples.rests), [1e-4, 1 - 1e-4])
+    smooth = samples.at_points(np.linspace(low, high, GRID_SIZE))
+    both = {f.name: [getattr(each, f.name) for each in (smooth, atoms)] for f in fields(atoms)}
+    if atoms.points.dtype.kind == "U" and len(atoms.points):  # numbers stay numbers beside words
+        both["points"][0] = smooth.points.astype(object)
+    return PrivacyLoss(**{name: np.concatenate(each) for name, each in both.items()})
 
 
-def _grid(rest_x: Matrix, rest_y: Matrix) -> Matrix:
-    """Return an even grid over all but the outermost 1e-4 of either tail."""
-    pooled = np.concatenate([rest_x, rest_y])
-    ends = np.quantile(pooled, [1e-4, 1 - 1e-4], axis=0)
-    axes = [np.linspace(low, high, GRID_SIZE[pooled.shape[1]]) for low, high in ends.T]
-    return np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], axis=1)
+class Samples:
+    """Outputs on two datasets: a table of their atoms, and the other numbers of either."""
 
+    def __init__(self, samples_x: ArrayLike | Outputs, samples_y: ArrayLike | Outputs) -> None:
+        self.both = x, y = as_outputs(samples_x), as_outputs(samples_y)
+        if min(len(x), len(y)) < 100 or x.n_columns != y.n_columns:
+            raise ValueError(
+                "The samples must have at least 100 outputs each and equally many columns. "
+                f"Got {len(x)} and {len(y)} outputs of {x.n_columns} and {y.n_columns} columns."
+            )
+        is_line = x.n_columns == 1
+        self.table = AtomTable(Outputs.joined(x, y))
+        if not is_line and self.table.share < 0.9:
+            raise ValueError(
+                f"The outputs must have one column for a density. Got {x.n_columns}. "
+                "Use audit_epsilon with method='label'."
+            )
+        self.rests = [
+            s.values[(self.table.index(s) < 0) & np.isfinite(s.values[:, 0]) & is_line, 0]
+            for s in self.both
+        ]
 
-def _check_grid(grid: ArrayLike, d: int) -> NDArray[np.float64]:
-    """Return the grid as a matrix of points."""
-    points = np.asarray(grid, dtype=np.float64)
-    points = points[:, None] if points.ndim == 1 else points
-    if points.ndim != 2 or points.shape[1] != d:
-        raise ValueError(
-            "The 'grid' parameter of estimate_privacy_loss must have one row per point and "
-            f"{d} columns. Got shape {points.shape}."
+    def at_atoms(self) -> PrivacyLoss:
+        """Compare the frequencies of the atoms."""
+        atoms, n = self.table.atoms, len(self.table)
+        indices = (self.table.index(sample) for sample in self.both)
+        shares = [np.bincount(i[i >= 0], minlength=n) / len(i) for i in indices]
+        return self._compare(atoms[:, 0] if atoms.shape[1] == 1 else atoms, shares)
+
+    def at_value(self, value: object) -> PrivacyLoss:
+        """Compare the frequencies of one value."""
+        key = as_outputs([value]).rows
+        return self._compare(
+            np.array([value]), [np.mean(s.rows == key, keepdims=True) for s in self.both]
         )
-    return points
+
+    def at_points(self, points: NDArray[np.float64], exponent: float = 1.0) -> PrivacyLoss:
+        """Compare the densities of the continuous parts, which may have mass below 1."""
+        # Equal bandwidths let the biases cancel in the ratio.
+        h = float(np.mean([_bandwidth(rest, exponent) for rest in self.rests]))
+        densities = [
+            kernel_density(rest / h, points / h) / h * len(rest) / len(sample)
+            for rest, sample in zip(self.rests, self.both, strict=True)
+        ]
+        return self._compare(points, densities, h)
+
+    def _compare(
+        self, points: NDArray, raw: list[NDArray[np.float64]], h: float | None = None
+    ) -> PrivacyLoss:
+        """Raise two estimates to a floor, and attach the delta-method error; atoms have no `h`."""
+        roughness, least = (1.0, ATOM_FLOOR) if h is None else (ROUGHNESS / h, DENSITY_FLOOR / h)
+        n_x, n_y = map(len, self.both)
+        floor = least / min(n_x, n_y)
+        f_x, f_y = np.maximum(raw, floor)
+        variance = roughness * (1 / (n_x * f_x) + 1 / (n_y * f_y)) - 1 / n_x - 1 / n_y
+        error, full = np.sqrt(np.maximum(variance, 0.0)), np.full(len(f_x), floor)
+        return PrivacyLoss(points, np.full(len(f_x), h is None), f_x, f_y, error, full)
 
 
-def show(output: object) -> str:
-    """Write an output to four digits."""
-    return np.array2string(np.asarray(output), precision=4)
+def _bandwidth(sample: NDArray[np.float64], exponent: float) -> float:
+    """Return the normal-reference bandwidth ``1.06 s n**(-exponent/5)``.
+
+    The spread s is the smaller of the standard deviation and the normalized interquartile range,
+    and 1 for a constant.
+    """
+    deviation, robust = sample.std(), stats.iqr(sample) / 1.349
+    spread = min(deviation, robust) if robust > 0 else deviation
+    return 1.06 * (spread if spread > 0 else 1.0) * len(sample) ** (-exponent / 5)
+
+
+def kernel_density(sample: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Estimate a density at some points by Gaussian kernels of deviation 1, cut at 6."""
+    sample = np.sort(sample)
+    lows, highs = np.searchsorted(sample, [points - 6, points + 6])
+    near = (sample[low:high] for low, high in zip(lows, highs, strict=True))
+    sums = [np.exp(-((x - at) ** 2) / 2).sum() for x, at in zip(near, points, strict=True)]
+    return np.array(sums) / (len(sample) * math.sqrt(2 * math.pi))

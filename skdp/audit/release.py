@@ -59,13 +59,12 @@ def audit_release(
     sensitivity: float,
     *,
     stacked: bool = False,
-    method: str | None = None,
     **options: Any,
 ) -> AuditResult:
     """Audit the noise that a mechanism adds to two exact values.
 
-    The audit looks at the distances of the releases from the two values, and at the digits of up
-    to 32 numbers of a release.
+    The test is "label", or "pair" where the guarantee has a delta. It looks at the distances of the
+    releases from the two values, and at the digits of up to 32 numbers of a release.
 
     Parameters
     ----------
@@ -80,8 +79,6 @@ def audit_release(
         Draw many outputs by one release of a stack of copies, which is hundreds of times faster,
         but right only where the noise is independent from value to value, as for LaplaceMechanism
         and GaussianMechanism.
-    method : {"label", "pair"} or None, default=None
-        None is "label", or "pair" where the guarantee has a delta.
     **options : dict
         The options `n_search` (here 2,000 runs), `n_final` (10,000 runs), `alpha` and `rng` of
         :func:`skdp.audit.audit_epsilon`.
@@ -117,6 +114,6 @@ def audit_release(
         [(0, 1)],
         claimed_epsilon=claim.epsilon,
         delta=claim.delta,
-        method=method or ("pair" if claim.delta else "label"),
+        method="pair" if claim.delta else "label",
         **{"n_search": 2000, "n_final": 10_000} | options,
     )

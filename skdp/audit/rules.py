@@ -18,16 +18,15 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from skdp.audit.certificates import clopper_pearson
-from skdp.audit.digits import Code, codes_for
-from skdp.audit.outputs import MIN_ATOM_COUNT, AtomTable, Outputs, index_among
+from skdp.audit.outputs import MIN_ATOM_COUNT, MIN_CONTINUOUS, AtomTable, Outputs, index_among
 
 CUT_ALPHA, RULE_ALPHA = 1e-3, 0.05
 """Levels of the lower limits of rates, by which a search compares first thresholds and then rules.
 The best of many looks better than it is, and there are many more thresholds than rules."""
 
 MANY_ATOMS = 100
-MIN_CONTINUOUS = 50
 MANY_COLUMNS = 32
+N_RESIDUES = 16
 
 Score = Callable[[Outputs], NDArray[np.float64]]  # larger where x is likelier, nan for no guess
 Learn = Callable[[Outputs, Outputs], Score]
@@ -47,30 +46,31 @@ class Candidate(NamedTuple):
 
 def candidate_scores(x: Outputs, y: Outputs, seed: int) -> list[Candidate]:
     """Learn the scores that suit the outputs, each with its values on outputs held out."""
-    half, cells = len(x) // 2, _Cells(x[: len(x) // 2], y[: len(x) // 2])
+    half = len(x) // 2
+    cells = _Cells(x[:half], y[:half])
     in_cells = learn_frequencies(x[:half], y[:half], cells)
-    tabulated = [
-        Candidate(
-            "log ratio of atoms and intervals", in_cells, in_cells(x[half:]), in_cells(y[half:])
-        ),
-        _cross_fitted("log ratio of atoms", partial(learn_frequencies, keys=_atoms), x, y),
-    ]
+    by_cells = Candidate(
+        "log ratio of atoms and intervals", in_cells, in_cells(x[half:]), in_cells(y[half:])
+    )
+    tabulated = [_cross_fitted("log ratio of atoms", partial(learn_frequencies, keys=_atoms), x, y)]
     few = cells.table.share > 0.9 and len(cells.table) <= MANY_ATOMS
-    for name, code in {} if few else codes_for(x, y).items():
-        learn = partial(learn_frequencies, keys=partial(_digits, code=code))
+    step = max(_step(x.written), _step(y.written))
+    codes: dict[str, Keys] = {"exponents and trailing zeros": _sizes}
+    if step:
+        codes[f"residues modulo {step:.3g}"] = partial(_residues, step=step)
+    for name, keys in {} if few else codes.items():
+        found = _cross_fitted(f"log ratio of {name}", partial(learn_frequencies, keys=keys), x, y)
         # Most mechanisms have honest digits, and a leak there is large: lucky rules must not win.
-        found = _cross_fitted(f"log ratio of {name}", learn, x, y)
         tabulated.append(found._replace(level=CUT_ALPHA))
+    if few or x.n_columns == 1 or cells.table.share > 0.5:
+        tabulated.insert(0, by_cells)
     if x.n_columns == 1:
-        is_ordered = np.isfinite(x.values).any() or np.isfinite(y.values).any()
-        return tabulated + (lines(x, y) if is_ordered else [])
+        scores = {"output": _rising, "-output": lambda new: -_rising(new)}
+        return tabulated + [Candidate(name, s, s(x), s(y)) for name, s in scores.items()]
     if few:
         return tabulated
-    learned = [
-        _cross_fitted("linear score", learn_direction, x, y),
-        _cross_fitted("log odds of a classifier", partial(learn_classifier, seed=seed), x, y),
-    ]
-    return learned + (tabulated if cells.table.share > 0.5 else tabulated[1:])
+    learn = partial(learn_classifier, seed=seed)
+    return [_cross_fitted("log odds of a classifier", learn, x, y), *tabulated]
 
 
 def _cross_fitted(name: str, learn: Learn, x: Outputs, y: Outputs) -> Candidate:
@@ -81,17 +81,9 @@ def _cross_fitted(name: str, learn: Learn, x: Outputs, y: Outputs) -> Candidate:
     return Candidate(name, learn(x, y), in_x, in_y)
 
 
-def lines(x: Outputs, y: Outputs) -> list[Candidate]:
+def _rising(outputs: Outputs) -> NDArray[np.float64]:
     """Score by the output itself, for losses that grow from one end of the line to the other."""
-
-    def rising(outputs: Outputs) -> NDArray[np.float64]:
-        return np.nan_to_num(outputs.values[:, 0], nan=np.nan)  # infinite ones become finite
-
-    def falling(outputs: Outputs) -> NDArray[np.float64]:
-        return -rising(outputs)
-
-    named = (("output", rising), ("-output", falling))
-    return [Candidate(name, score, score(x), score(y)) for name, score in named]
+    return np.nan_to_num(outputs.values[:, 0], nan=np.nan)  # infinite ones become finite
 
 
 def learn_frequencies(x: Outputs, y: Outputs, keys: Keys) -> Score:
@@ -119,7 +111,7 @@ class _Cells:
 
     def __init__(self, x: Outputs, y: Outputs) -> None:
         pooled = Outputs.joined(x, y)
-        self.table = AtomTable(pooled, stand_out=pooled.n_columns == 1)
+        self.table = AtomTable(pooled)
         self.edges = np.array([])
         values = pooled.values[:, 0]
         rest = values[(self.table.index(pooled) < 0) & np.isfinite(values)]
@@ -151,10 +143,34 @@ def _atoms(outputs: Outputs) -> NDArray[np.uint64]:
     return np.stack(parts, axis=1)
 
 
-def _digits(outputs: Outputs, code: Code) -> NDArray[np.int64]:
-    """Return a key for each number of an output, made of its code and its column."""
-    codes = code(outputs.written)
-    return codes + 2**20 * np.arange(codes.shape[1])
+# Codes of how numbers are written in binary, a key for each number and its column. The sum of a
+# value and of noise is rounded at the size of the larger of the two, so its last bits tell them
+# apart (Mironov, "On significance of the least significant bits for differential privacy", CCS
+# 2012). Numbers on a lattice tell by where the lattice lies.
+
+
+def _sizes(outputs: Outputs) -> NDArray[np.int64]:
+    """Return the exponents and the numbers of trailing zeros of the significands."""
+    values = np.where(np.isfinite(outputs.written), outputs.written, 0.0)
+    significand, exponent = np.frexp(values)
+    whole = np.ldexp(np.abs(significand), 53).astype(np.int64)
+    zeros = np.frexp(np.maximum(whole & -whole, 1).astype(np.float64))[1] - 1
+    return 64 * exponent.astype(np.int64) + zeros + 2**20 * np.arange(values.shape[1])
+
+
+def _residues(outputs: Outputs, step: float) -> NDArray[np.int64]:
+    """Return the place of each number between two multiples of a step."""
+    values = np.where(np.isfinite(outputs.written), outputs.written, 0.0)
+    place = np.rint(N_RESIDUES * np.fmod(values, step) / step).astype(np.int64) % N_RESIDUES
+    return place + 2**20 * np.arange(values.shape[1])
+
+
+def _step(values: NDArray[np.float64]) -> float:
+    """Return the step of the lattice that a sample may lie on: nearly its smallest gap."""
+    unique = np.unique(values[np.isfinite(values)])
+    gaps = np.diff(unique)
+    gaps = gaps[gaps > 1e-9 * np.median(np.abs(unique))] if len(gaps) else gaps
+    return float(np.quantile(gaps, 0.01, method="lower")) if len(gaps) else 0.0
 
 
 def learn_classifier(x: Outputs, y: Outputs, seed: int) -> Score:
@@ -167,14 +183,6 @@ def learn_classifier(x: Outputs, y: Outputs, seed: int) -> Score:
     alone = threadpool_limits.wrap(limits=1)
     alone(model.fit)(np.concatenate([x.features, y.features]), labels)
     return lambda outputs: alone(model.decision_function)(outputs.features)
-
-
-def learn_direction(x: Outputs, y: Outputs) -> Score:
-    """Learn the linear discriminant of the samples: little to learn, which suits small losses."""
-    a, b = (np.nan_to_num(sample.features) for sample in (x, y))
-    pooled = np.cov(a, rowvar=False) + np.cov(b, rowvar=False)
-    direction = np.linalg.lstsq(pooled, a.mean(axis=0) - b.mean(axis=0), rcond=1e-9)[0]
-    return lambda outputs: np.nan_to_num(outputs.features) @ direction
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skdp.accounting.spend import Spend, short_label
 from skdp.accounting.tally import Limits, Tally
-from skdp.displays.drawing import Display
+from skdp.displays.drawing import Display, Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,8 +31,6 @@ class BudgetDisplay(Display):
         Epsilon that was left at first, and after each row of the ledger.
     labels : list of str
         What was released.
-    path : str
-        The ledger.
     title : str, default=""
         What is left at the end, in words.
 
@@ -55,7 +53,6 @@ class BudgetDisplay(Display):
 
     left: NDArray[np.float64]
     labels: list[str]
-    path: str
     title: str = ""
 
     @classmethod
@@ -88,15 +85,15 @@ class BudgetDisplay(Display):
         return cls(
             left=limits.epsilon - np.array(spent),
             labels=[row["label"] or "" for row in rows],
-            path=accountant.path,
             title=str(accountant).splitlines()[-1],
         )
 
-    def _draw(self, ax: Axes | None, artist_kw: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes | None, artist_kw: Look) -> None:
         n_rows = len(self.labels)
         ax = self._axes(ax, figsize=(np.clip(0.5 * n_rows, 6.4, 16), 4.8))
         at = np.arange(n_rows + 1)
-        (self.line_,) = ax.step(at, self.left, **({"where": "post", "marker": "o"} | artist_kw))
+        look: Look = {"where": "post", "marker": "o"}
+        (self.line_,) = ax.step(at, self.left, **(look | artist_kw))
         self.limit_ = ax.axhline(0, color="k", lw=1)
         ax.set_title(self.title, fontsize="medium", wrap=True)
         ax.set_ylabel("$\\epsilon$ left")

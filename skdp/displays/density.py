@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count, shown
-from skdp.displays.drawing import BLUE, VERMILION, Display
+from skdp.displays.drawing import BLUE, VERMILION, Display, Look
+from skdp.estimator import PrivateEstimator
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
-from skdp.functions.released_density import ReleasedDensity
 from skdp.result import Release
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class PrivateDensityDisplay(Display):
         How often the exact density is in an interval, point by point.
     mass : float, default=1.0
         What the released values were divided by, so that the density has an integral of one on the
-        box. A mass below 1 comes from kernels that reach beyond the box and from records with gaps;
-        one above 1 from the noise. The legend says the mass.
+        box, as the legend says. A mass below 1 comes from kernels that reach beyond the box and
+        from records with gaps; one above 1 from the noise.
 
     Attributes
     ----------
@@ -60,13 +60,16 @@ class PrivateDensityDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import BernsteinTransformer
+    >>> from sklearn.neighbors import KernelDensity
+    >>> from skdp import BernsteinTransformer, LaplaceMechanism, PrivateEstimator
     >>> from skdp.displays import PrivateDensityDisplay
-    >>> from skdp.functions import ReleasedDensity
-    >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
-    >>> density = ReleasedDensity(bernstein, np.array([0.0, 1.0, 0.0]))
-    >>> PrivateDensityDisplay.from_estimator(density, n_points=5).values
-    array([0.   , 1.125, 1.5  , 1.125, 0.   ])
+    >>> box = BernsteinTransformer(degree=4, feature_range=(0, 1))
+    >>> model = PrivateEstimator(
+    ...     KernelDensity(bandwidth=0.2), mechanism=LaplaceMechanism(1.0), sensitivity="known",
+    ...     release=box,
+    ... ).fit(np.random.default_rng(0).random((500, 1)))
+    >>> PrivateDensityDisplay.from_estimator(model, n_points=5).values.shape
+    (5,)
     """
 
     grid: list[NDArray[np.float64]]
@@ -80,28 +83,25 @@ class PrivateDensityDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: PrivateEstimator | Release,
         *,
         n_points: int = 200,
         level: float | None = None,
-        n_draws: int | None = None,
-        random_state: int | None = None,
+        random_state: int = 0,
     ) -> PrivateDensityDisplay:
         """Evaluate a released density on a grid over its box.
 
         Parameters
         ----------
-        estimator : PrivateEstimator, Release or ReleasedDensity
+        estimator : PrivateEstimator or Release
             Fitted, with a BernsteinTransformer as its `release`; or what was released, such as
-            :func:`load` returns; or its value, which has no intervals.
+            :func:`load` returns.
         n_points : int of at least 2, default=200
             Number of points along each column.
         level : float in (0, 1) or None, default=None
             How often the exact density of one column is inside of the intervals, point by point of
             the lattice; None makes none. :meth:`Release.value_interval` has them undivided.
-        n_draws : int or None, default=None
-            How often the release is simulated for them. None is 199, or as many as were saved.
-        random_state : int or None, default=None
+        random_state : int, default=0
             Seed of the simulation, which is public.
 
         Returns
@@ -115,14 +115,15 @@ class PrivateDensityDisplay(Display):
             Before fit.
         ValueError
             If the density has more than two columns, or more than one beside a `level`, or there
-            are too few draws or no oracle for the intervals.
+            is no oracle for the intervals.
         """
-        owner, released = "PrivateDensityDisplay.from_estimator", estimator
+        owner = "PrivateDensityDisplay.from_estimator"
         check_count("n_points", n_points, owner, at_least=2)
-        if not isinstance(estimator, Release | ReleasedDensity):
+        if isinstance(estimator, Release):
+            density = estimator.value
+        else:
             check_is_fitted(estimator)
-            released = estimator._release
-        density = released.value if isinstance(released, Release) else released
+            density = estimator.estimator_
         n_columns = density.n_features_in_
         if n_columns > (2 if level is None else 1):
             raise ValueError(
@@ -140,37 +141,33 @@ class PrivateDensityDisplay(Display):
             mass=density.mass,
         )
         if level is not None:
-            ends = released.value_interval(level, n_draws=n_draws, random_state=random_state)
+            ends = estimator.value_interval(level, random_state=random_state)
             display.lattice = np.linspace(sides[0][0], sides[0][1], len(ends))
             display.level = level
             display.intervals = np.maximum(ends, 0) / min(display.mass or 1, 1)
         return display
 
-    def _draw(self, ax: Axes | None, artist_kw: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes | None, artist_kw: Look) -> None:
         ax = self._axes(ax)
-        look: dict[str, Any]
         units = r" $\times$ ".join(f"unit of {name}" for name in self.names)
         divided = "" if f"{self.mass:.3g}" in ("0", "1") else f"divided by {self.mass:.3g}"
         ax.set_xlabel(self.names[0])
         if len(self.grid) == 2:
-            look = {"cmap": "viridis", "vmin": 0, "shading": "nearest"}
+            look: Look = {"cmap": "viridis", "vmin": 0, "shading": "nearest"}
             self.mesh_ = ax.pcolormesh(*self.grid, self.values.T, **(look | artist_kw))
             label = f"probability per\n({units})\n{divided}".strip()
             ax.figure.colorbar(self.mesh_, ax=ax, label=label)
             ax.set_ylabel(self.names[1])
             return
-        both = ""
         if self.intervals is not None and self.lattice is not None:
-            often = "" if self.level is None else f", {self.level:.0%}"
+            said = ["exact, with its kernel", f"{self.level:.0%}", divided if self.mass < 1 else ""]
             look = {"color": VERMILION, "lw": 3, "solid_capstyle": "round", "zorder": 3}
-            look |= {"alpha": 0.6, "label": f"exact, with its kernel{often}"}
+            look |= {"alpha": 0.6, "label": ", ".join(filter(None, said))}
             gapped = np.insert(self.intervals, 2, np.nan, axis=1)  # a legend heeds a line alone
             (self.bars_,) = ax.plot(np.repeat(self.lattice, 3), gapped.ravel(), **look)
-            both = divided if self.mass < 1 else ""
-        label = "released" if both else ", ".join(filter(None, ["released", divided]))
-        look = {"color": BLUE, "label": label}
+        look = {"color": BLUE, "label": ", ".join(filter(None, ["released", divided]))}
         (self.line_,) = ax.plot(*self.grid, self.values, **(look | artist_kw))
         if self.intervals is not None or divided:
-            ax.legend(title=f"both {both}" if both else None)
+            ax.legend()
         ax.set_ylim(bottom=0, auto=None)  # for what is drawn into it afterwards
         ax.set_ylabel(f"probability per {units}")

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Look = dict[str, Any]
+"""Keywords of an artist."""
+
 BLUE, VERMILION = "#0072B2", "#D55E00"
 """Colors that the color-blind tell apart, of Okabe and Ito (2008)."""
 
@@ -34,7 +37,7 @@ class Display(ABC):
         return self
 
     @abstractmethod
-    def _draw(self, ax: Axes | None, artist_kw: dict[str, Any]) -> None: ...
+    def _draw(self, ax: Axes | None, artist_kw: Look) -> None: ...
 
     def _axes(self, ax: Axes | None, **figure_kw: Any) -> Axes:
         """Return the axes to draw on, and keep them."""

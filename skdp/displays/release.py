@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.checks import check_count, shown
-from skdp.displays.drawing import Display
+from skdp.core.checks import shown
+from skdp.displays.drawing import Display, Look
+from skdp.estimator import PrivateEstimator
+from skdp.result import Release
 from skdp.results.names import split_entry
-from skdp.results.summary import AS_ORACLE, FIXED, LEAST_LEARNED
+from skdp.results.summary import AS_ORACLE, LEAST_LEARNED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WITHIN = 1.96
 """Standard errors to either side: normal errors are within them with probability .95."""
+
+MOST_NUMBERS = 40
 
 WIDEST = 40
 """Longest name beside the axes, in characters; longer ones would leave the numbers no room."""
@@ -72,7 +76,7 @@ class ReleaseDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, attribute: str | None = None, max_numbers: int = 40
+        cls, estimator: PrivateEstimator | Release, *, attribute: str | None = None
     ) -> ReleaseDisplay:
         """Take the numbers of a fitted PrivateEstimator, or of a Release.
 
@@ -81,9 +85,8 @@ class ReleaseDisplay(Display):
         estimator : PrivateEstimator or Release
             Fitted; or what was released, such as :func:`load` returns.
         attribute : str or None, default=None
-            Only this one, such as ``"coef_"``. None takes all.
-        max_numbers : int of at least 1, default=40
-            The first of so many; the figure says how many more there are.
+            Only this one, such as ``"coef_"``. None takes all. The first 40 numbers are drawn, and
+            the figure says how many more there are.
 
         Returns
         -------
@@ -97,17 +100,15 @@ class ReleaseDisplay(Display):
         ValueError
             If no such attribute was released.
         """
-        owner = "ReleaseDisplay.from_estimator"
-        check_count("max_numbers", max_numbers, owner)
         summary = estimator.summary()
         of = [split_entry(name)[0] for name in summary.names]
         if attribute is not None and attribute not in of:
             raise ValueError(
-                f"The 'attribute' parameter of {owner} must be one of {list(dict.fromkeys(of))}. "
-                f"Got {shown(attribute)}."
+                "The 'attribute' parameter of ReleaseDisplay.from_estimator must be one of "
+                f"{list(dict.fromkeys(of))}. Got {shown(attribute)}."
             )
         chosen = [i for i, name in enumerate(of) if attribute in (None, name)]
-        rows = chosen[:max_numbers]
+        rows = chosen[:MOST_NUMBERS]
         return cls(
             names=[summary.names[i] for i in rows],
             values=summary.values[rows],
@@ -116,7 +117,7 @@ class ReleaseDisplay(Display):
             n_more=len(chosen) - len(rows),
         )
 
-    def _draw(self, ax: Axes | None, artist_kw: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes | None, artist_kw: Look) -> None:
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -133,26 +134,21 @@ class ReleaseDisplay(Display):
         ax = self._axes(self.axes_[0])
         drawn = [self._panel(*each, artist_kw) for each in zip(self.axes_, panels, strict=True)]
         self.intervals_ = drawn[0]
-        same = self.learned < LEAST_LEARNED
-        if same.any():
-            marks = ax.get_lines()[-4 : -1 if (same & np.isnan(self.errors)).any() else -2]
-            where: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 3}
-            where["borderaxespad"] = 1.6  # above the name of an attribute
-            ax.legend(handles=marks, frameon=False, **where)
-        more = f"\n{self.n_more} more are not drawn: see max_numbers" if self.n_more else ""
+        if (self.learned < LEAST_LEARNED).any():
+            where: Look = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
+            # the pad is above the name of an attribute
+            ax.legend(handles=ax.get_lines()[-3:-1], frameon=False, borderaxespad=1.6, **where)
+        more = f"\n{self.n_more} more are not drawn" if self.n_more else ""
         self.axes_[-1].set_xlabel(f"released number ± 1.96 standard errors{more}", loc="right")
 
-    def _panel(self, ax: Axes, rows: NDArray[np.intp], artist_kw: dict[str, Any]) -> Any:
+    def _panel(self, ax: Axes, rows: NDArray[np.intp], artist_kw: Look) -> Any:
         """Draw some of the numbers, and return their intervals."""
         at, values, errors = np.arange(len(rows)), self.values[rows], self.errors[rows]
-        look: dict[str, Any] = {"fmt": "none", "ecolor": "0.5", "capsize": 2}
+        look: Look = {"fmt": "none", "ecolor": "0.5", "capsize": 2}
         intervals = ax.errorbar(values, at, xerr=WITHIN * errors, **(look | artist_kw))
         same = self.learned[rows] < LEAST_LEARNED
-        fixed = same & np.isnan(errors)
         ax.plot(values[~same], at[~same], "o", color="C0", label="read off the data")
-        hollow: dict[str, Any] = {"mfc": "w", "label": AS_ORACLE}
-        ax.plot(values[same & ~fixed], at[same & ~fixed], "o", color="C0", **hollow)
-        ax.plot(values[fixed], at[fixed], "x", color="C0", label=FIXED)
+        ax.plot(values[same], at[same], "o", color="C0", mfc="w", label=AS_ORACLE)
         ax.axvline(0, color="k", lw=0.8)
         names = [self.names[i] for i in rows]
         attributes, entries = zip(*map(split_entry, names), strict=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.checks import check_real
-from skdp.displays.drawing import Display
+from skdp.displays.drawing import Display, Look
 from skdp.sensitivity.estimate import SensitivityEstimate
 
 if TYPE_CHECKING:
@@ -35,13 +34,11 @@ class SensitivityDisplay(Display):
         The probability that a further pair exceeds it, as promised.
     norm : str
         In which norm the changes are measured.
-    known : float or None, default=None
-        A bound known on paper, to be drawn beside.
 
     Attributes
     ----------
-    line_, value_, known_ : matplotlib Line2D
-        The shares, the order statistic and the known bound, which may be None.
+    line_, value_ : matplotlib Line2D
+        The shares, and the order statistic.
 
     Examples
     --------
@@ -50,7 +47,7 @@ class SensitivityDisplay(Display):
     >>> from skdp.displays import SensitivityDisplay
     >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.1, random_state=0)
     >>> estimate = sampler.sample(np.mean, n_samples=100, geometry="l1")
-    >>> display = SensitivityDisplay.from_estimate(estimate, known=0.01)
+    >>> display = SensitivityDisplay.from_estimate(estimate)
     >>> bool(np.mean(display.norms > display.value) < display.gamma)
     True
     """
@@ -59,38 +56,30 @@ class SensitivityDisplay(Display):
     value: float
     gamma: float
     norm: str
-    known: float | None = None
 
     @classmethod
-    def from_estimate(
-        cls, estimate: SensitivityEstimate, *, known: float | None = None
-    ) -> SensitivityDisplay:
+    def from_estimate(cls, estimate: SensitivityEstimate) -> SensitivityDisplay:
         """Sort the norms of an estimate.
 
         Parameters
         ----------
         estimate : SensitivityEstimate
             Such as `sensitivity_` of a fitted model.
-        known : float of at least 0, or None, default=None
-            A bound known on paper, in the same norm.
 
         Returns
         -------
         SensitivityDisplay
             Not drawn yet.
         """
-        if known is not None:
-            check_real("known", known, "SensitivityDisplay.from_estimate", 0.0, closed="l")
         norm = _NORMS[estimate.geometry.order]
         return cls(
             norms=np.sort(estimate.norms),
             value=estimate.value,
             gamma=estimate.gamma,
             norm=f"{norm} in the public code" if estimate.geometry.code else norm,
-            known=known,
         )
 
-    def _draw(self, ax: Axes | None, artist_kw: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes | None, artist_kw: Look) -> None:
         ax = self._axes(ax)
         n_pairs = len(self.norms)
         norms = self.norms[np.isfinite(self.norms)]
@@ -98,13 +87,10 @@ class SensitivityDisplay(Display):
         if len(norms) < n_pairs:
             label += f", {n_pairs - len(norms)} of them failed"
         shares = np.arange(n_pairs, n_pairs - len(norms), -1) / n_pairs
-        (self.line_,) = ax.step(norms, shares, **({"where": "pre", "label": label} | artist_kw))
+        look: Look = {"where": "pre", "label": label}
+        (self.line_,) = ax.step(norms, shares, **(look | artist_kw))
         calibrated = f"{self.value:.3g}, exceeded with probability {self.gamma:g}"
         self.value_ = ax.axvline(self.value, color="k", ls="--", label=calibrated)
-        self.known_ = None
-        if self.known is not None:
-            named = f"bound known on paper: {self.known:.3g}"
-            self.known_ = ax.axvline(self.known, color="k", ls=":", label=named)
         ax.set_yscale("log")
         ax.set_xlabel(f"change by one record, {self.norm}")
         ax.set_ylabel("share of pairs that exceed it")

@@ -63,17 +63,9 @@ class AdditiveMechanism(Mechanism):
         return math.ldexp(self._spread(n_values) * scale, lattice.exponent)
 
     def unit_deviation(self, n_values: int) -> float:
-        """Return the standard deviation of the noise for a sensitivity of 1, without a lattice.
+        """Return the standard deviation of the noise in each of so many numbers, for sensitivity 1.
 
-        Parameters
-        ----------
-        n_values : int
-            How many numbers get noise.
-
-        Returns
-        -------
-        float
-            In each of them.
+        The lattice, which adds little, is left out.
         """
         return self._spread(n_values) / float(self.epsilon)
 

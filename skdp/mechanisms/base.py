@@ -122,18 +122,8 @@ class Mechanism(BaseEstimator, ABC):
     ) -> tuple[Released, NDArray[np.float64] | None]:
         """Return what `release` does, and the standard errors of its numbers.
 
-        Parameters
-        ----------
-        value, sensitivity, rng : array-like of float, float, ByteSource or None
-            As for `release`.
-
-        Returns
-        -------
-        released : ndarray or int
-            As from `release`.
-        errors : ndarray in the shape of the value, or None
-            As from `standard_errors`, but larger where what was released contradicts the prior of
-            a code. They may depend on what is released, and on nothing else of the value.
+        They are larger than `standard_errors` says where what was released contradicts the prior of
+        a code. They may depend on what is released, and on nothing else of the value.
         """
         released = self.release(value, sensitivity, rng)
         return released, self.standard_errors(np.shape(value), sensitivity)
@@ -174,45 +164,15 @@ class Mechanism(BaseEstimator, ABC):
     ) -> NDArray[np.float64] | None:
         """Return columns whose outer products sum to the covariance of the noise of a release.
 
-        Parameters
-        ----------
-        shape, sensitivity : tuple of int, float
-            As for `standard_errors`.
-
-        Returns
-        -------
-        ndarray of shape (n_values, n_columns), or None
-            In the units of the value; of a code, after decoding. For many values they are fewer,
-            and sum to it on average. None, the default, without noise or where it is not known.
+        They are in the units of the value; of a code, after decoding. For many values they are
+        fewer, and sum to it on average. None, the default, without noise or where it is not known.
         """
         return None
 
     def share_learned(self, sensitivity: float) -> float:
-        """Return how much of what is released comes from the private data.
-
-        Parameters
-        ----------
-        sensitivity : float in (0, inf)
-            Largest distance of two values.
-
-        Returns
-        -------
-        float in [0, 1]
-            The share of the prior variance of the output that a code reads off; 1 without a code.
-        """
+        """Return which share of the prior variance of the output is read off the private data."""
         return 1.0
 
     def with_code(self, code: PublicCode | None) -> Self:
-        """Return a copy that adds its noise in a public code; by default the mechanism itself.
-
-        Parameters
-        ----------
-        code : PublicCode or None
-            Such as that of an estimate; None for noise on the values as they are.
-
-        Returns
-        -------
-        Mechanism
-            With this parameter `code`, if it has one.
-        """
+        """Return a copy that adds its noise in a public code; by default the mechanism itself."""
         return self

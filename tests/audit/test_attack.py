@@ -29,11 +29,12 @@ def test_known_maximum_is_nearly_found_and_not_exceeded():
 
 def test_the_pair_that_is_reported_has_the_norm_that_is_reported():
     found = find_large_sensitivity(mean, BOX, 10, 60, random_state=0)
-    base, record, other = (part[0] for part in (found.base, found.record, found.other))
-    assert (base.shape, record.shape, other.shape) == ((9, 2), (1, 2), (1, 2))
-    change = mean(np.r_[base, record]) - mean(np.r_[base, other])
-    assert np.abs(change).sum() == pytest.approx(found.norm)
-    assert "in 60 pairs" in str(found)
+    first, second = (dataset.X for dataset in found.pair)
+    assert np.abs(mean(first) - mean(second)).sum() == pytest.approx(found.norm)
+    ((place,),) = np.nonzero((first != second).any(axis=1))
+    assert found.n_pairs == 60
+    for one, many in ((found.record, first), (found.other, second)):
+        np.testing.assert_array_equal(one.X, many[[place]])
 
 
 @pytest.mark.slow
@@ -48,11 +49,8 @@ def test_what_the_promise_does_not_cover_is_seen():
     oracle, geometry = PublicDataOracle(X, y), LaplaceMechanism(1.0).geometry
     sampler = SensitivitySampler(oracle, gamma=0.1, n_pairs=49, random_state=0)
     estimate = sampler.sample(coefficients, 50, geometry)
-    options = {"geometry": geometry, "sensitivity": estimate.value, "random_state": 0}
-    found = find_large_sensitivity(coefficients, oracle, 50, 150, **options)
-    assert found.norm > estimate.norms.max()
-    assert found.ratio > 1.5
-    assert "times the sensitivity" in str(found)
+    found = find_large_sensitivity(coefficients, oracle, 50, 150, geometry=geometry, random_state=0)
+    assert found.norm > max(estimate.norms.max(), 1.5 * estimate.value)
     # still inside the box of the public records
     assert (found.record[0] >= X.min(axis=0)).all()
     assert (found.record[0] <= X.max(axis=0)).all()
@@ -67,7 +65,6 @@ def test_containers_that_are_no_arrays_are_searched_record_by_record(n_samples):
     )
     assert found.norm == pytest.approx(38 / n_samples)
     assert list(found.record[0].columns) == ["a", "b"]
-    assert found.ratio is None
 
 
 def test_pairs_without_a_value_are_passed_over():
@@ -77,13 +74,11 @@ def test_pairs_without_a_value_are_passed_over():
         return np.nan if X[0, 1] < 0.2 else X.mean()
 
     found, again = (find_large_sensitivity(fragile, BOX, 5, 100, random_state=0) for _ in range(2))
-    assert 0 < found.n_failures < 100
-    assert np.isfinite(found.norm)
-    assert (again.norm, again.n_failures) == (found.norm, found.n_failures)
+    assert found.norm > 0
+    assert again.norm == found.norm
     far = find_large_sensitivity(
         lambda X: 1.7e308 * np.sign(X[0, 0] - 0.5), BOX, 1, 50, random_state=0
     )
-    assert 0 < far.n_failures < 50
     assert np.isfinite(far.norm)  # of a pair that no overflow hides
     for call, word in (((lambda X: 1 / 0, BOX, 5, 20), "all of 20"), ((mean, BOX, 0, 5), "n_samp")):
         with pytest.raises(ValueError, match=word):

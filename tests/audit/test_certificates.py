@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skdp.audit import label_bound, one_run_bound, pair_bound
-from skdp.audit.certificates import clopper_pearson, one_run_p_value
+from skdp.audit.certificates import clopper_pearson, label_bound, pair_bound
 
 
 @given(n=st.integers(1, 10_000), share=st.floats(0, 1), alpha=st.floats(1e-6, 0.4))
@@ -22,8 +21,8 @@ def test_clopper_pearson_against_scipy(n, share, alpha):
     assert np.ravel(clopper_pearson(0, 0, alpha)).tolist() == [0.0, 1.0]
 
 
-# Recomputed with scipy.stats.beta.ppf before this code was written; the authors of the test by one
-# run give the same with their own code. The last are the largest bounds of 1e3 and 1e6 final runs.
+# Recomputed with scipy.stats.beta.ppf before this code was written. The last are the largest bounds
+# of 1e3 and 1e6 final runs.
 @pytest.mark.loop(
     ("bound", "counts", "delta", "expected"),
     [
@@ -34,11 +33,6 @@ def test_clopper_pearson_against_scipy(n, share, alpha):
         (pair_bound, (90, 100, 10, 100), {}, 1.5421524),
         (pair_bound, (10, 100, 90, 100), {}, 0.0),
         (pair_bound, (90, 100, 10, 100), {"delta": 0.9}, 0.0),
-        (one_run_bound, (1000, 1000, 600), {}, 0.2975),
-        (one_run_bound, (1000, 200, 180), {"delta": 1e-5}, 1.7963),
-        (one_run_bound, (1000, 100, 100), {"delta": 1e-5}, 3.4654),
-        *((one_run_bound, (100, *few), {}, 0.0) for few in ((0, 0), (50, 25))),
-        *((one_run_bound, (100, *few), {"delta": 1e-5}, 0.0) for few in ((0, 0), (50, 25))),
         (label_bound, (2000, 2000), {}, 6.50),
         (label_bound, (2 * 10**6, 2 * 10**6), {}, 13.41),
         (pair_bound, (1000, 1000, 0, 1000), {}, 5.60),
@@ -48,16 +42,6 @@ def test_clopper_pearson_against_scipy(n, share, alpha):
 def test_bounds_against_frozen_numbers(bound, counts, delta, expected):
     digits = len(str(expected).partition(".")[2])
     assert bound(*counts, 0.05, **delta) == pytest.approx(expected, abs=10**-digits)
-
-
-@pytest.mark.parametrize(
-    ("m", "r", "v", "delta"),
-    [(1000, 1000, 600, 0), (1000, 200, 180, 1e-5), (1000, 100, 100, 1e-5)],
-)
-def test_one_run_bound_inverts_the_p_value(m, r, v, delta):
-    found = one_run_bound(m, r, v, 0.05, delta)
-    assert one_run_p_value(m, r, v, found, delta) == pytest.approx(0.05, abs=1e-8)
-    assert one_run_p_value(m, r, 0, found, delta) == 1.0
 
 
 def exact_level(bound_exceeds, n_x, p_x, n_y, p_y):

@@ -46,11 +46,6 @@ class Talkative(Holder):
         return f"Talkative(first={X[0, 0]!r})"
 
 
-class Painted(Holder):
-    def _repr_html_(self):
-        return f"<b>{X[0, 1]:.12g}</b>"
-
-
 class Secretive(Holder):
     """Its pickle holds what it does not."""
 
@@ -101,7 +96,6 @@ PLANTED = {
     "running generator": (Holder(running(X[2])), "records"),
     "text": (Holder(f"mean of {X[2, 2]!r}"), "records"),
     "repr": (Talkative(), "records"),
-    "html": (Painted(), "records"),
     "pickle": (Secretive(), "records"),
     "response": (Holder(Y[11]), "records"),
     "exact parameter": (Holder(Ridge().fit(X, Y).coef_), "parameters"),

@@ -1,12 +1,10 @@
 """audit_epsilon: level on honest mechanisms, power on broken ones, and what is refused."""
 
-import functools
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
-from joblib import parallel_config
 from scipy import stats
 
 from benchmarks.gallery import (
@@ -17,7 +15,8 @@ from benchmarks.gallery import (
     broken_cases,
     honest_cases,
 )
-from skdp.audit import audit_epsilon, label_bound
+from skdp.audit import audit_epsilon
+from skdp.audit.certificates import label_bound
 from skdp.audit.outputs import as_outputs
 
 HONEST = {case.name: case for case in honest_cases()}
@@ -130,9 +129,6 @@ def test_several_pairs_cost_no_confidence_and_the_worst_is_found():
     pairs = [(0.0, 0.1), (0.0, 1.0), (0.0, 0.5)]
     result = audit_epsilon(LaplaceNoise(0.5), pairs, claimed_epsilon=1.0, rng=0)
     assert (result.pair, result.violated, result.sizes["n_pairs"]) == (1, True, 3)
-    with parallel_config(backend="threading"):
-        again = audit_epsilon(LaplaceNoise(0.5), pairs, claimed_epsilon=1.0, rng=0, n_jobs=2)
-    assert again == result
 
 
 def test_the_seed_repeats_the_audit():
@@ -150,7 +146,6 @@ SAME = [
     np.array([0, 1, 3], dtype=np.float16),
     np.array([0, 1, 3], dtype=object),
     np.array(["0", "1.0", "3"]),
-    np.array([b"0", b"1", b"3"]),
     [np.array(0.0), np.array(1), np.array(3)],
     pd.Series([0, 1, 3], dtype="Int64"),
     pd.Categorical([0, 1, 3]),
@@ -172,12 +167,13 @@ def test_outputs_that_differ_stay_apart():
     assert len(set(*keys)) == 2
     assert as_outputs([True, False]).rows.tolist() == as_outputs(["True", 0]).rows.tolist()
     assert as_outputs([10**400, "a"]).values[0] == np.inf
-    pairs = np.array([(1, 0.5), (2, 1.5)], dtype=[("index", "i4"), ("value", "f4")])
-    assert as_outputs(pairs).values.tolist() == [[1.0, 0.5], [2.0, 1.5]]
-    assert as_outputs(np.array([1 + 2j])).values.tolist() == [[1.0, 2.0]]
-    dates = as_outputs(np.array(["2020-01-01", "NaT"], "M8[D]")).values
-    assert np.isnan(dates).ravel().tolist() == [False, True]
-    assert len(set(as_outputs([[1], [1, 2], [1]]).rows)) == 2
+    words = (
+        [[1], [1, 2], [1]],
+        np.array([1j, 2j, 1j]),
+        np.array(["2020", "NaT", "2020"], "M8[D]"),
+        np.array([(1, 0.5), (2, 0.5), (1, 0.5)], dtype="i4,f4"),
+    )
+    assert [len(set(as_outputs(each).rows)) for each in words] == [2] * 4
     assert len(set(as_outputs(np.array([0.0, -0.0, np.nan, -np.nan, np.inf])).rows)) == 4
 
 
@@ -237,8 +233,8 @@ def rarely_exact(x, n, rng):
 
 SPECIAL, DIGITS = (np.nan, np.inf, -np.inf), ("label", "pair")
 LEAKS = {
-    "last bit": (with_bit(0), DIGITS, 4.0, "last bits"),
-    "next bit": (with_bit(1), DIGITS, 4.0, "last bits"),
+    "last bit": (with_bit(0), DIGITS, 4.0, "trailing zeros"),
+    "next bit": (with_bit(1), DIGITS, 4.0, "trailing zeros"),
     "a further bit": (with_bit(5), DIGITS, 4.0, "trailing zeros"),
     "coarse lattice": (on_lattice(0.2, 0.1), DIGITS, 4.0, "residues|atoms"),
     "fine lattice": (on_lattice(0.001, 0.0005), DIGITS, 4.0, "residues"),
@@ -249,7 +245,7 @@ LEAKS = {
     ),
     "bit of a column": (
         lambda x, n, rng: np.stack([rng.laplace(size=n), with_bit(0)(x, n, rng)], axis=1),
-        *(DIGITS, 4.0, "last bits"),
+        *(DIGITS, 4.0, "trailing zeros"),
     ),
     **{f"always {each}": (sometimes(each, 1.0), EACH, 6.0, "") for each in SPECIAL},
     **{f"rarely {each}": (sometimes(each, 0.05), EACH, 4.0, "") for each in SPECIAL},
@@ -316,46 +312,6 @@ def test_a_mechanism_that_ignores_its_data_is_not_accused(mechanism):
         assert not audit_epsilon(mechanism, [(0, 1)], method=method, **options).violated
 
 
-# One run, many canaries: randomized response on every record.
-def respond(x, n, rng, p):
-    return np.where(rng.random(len(x)) < p, x, 1 - np.asarray(x))[None, :]
-
-
-def noisy_records(x, n, rng, scale):
-    return np.asarray(x, float)[None, :] + rng.laplace(scale=scale, size=(1, len(x)))
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_one_run_sees_half_the_noise(order):
-    pairs = [(np.zeros(5000), np.ones(5000))[::order]]
-    options = STRICT | {"method": "one-run"}
-    honest = audit_epsilon(functools.partial(noisy_records, scale=1.0), pairs, **options)
-    broken = audit_epsilon(functools.partial(noisy_records, scale=0.5), pairs, **options)
-    assert not honest.violated
-    assert broken.violated
-    assert broken.sizes["n_canaries"] == 5000
-    assert broken.sizes["n_final"] == 1
-    assert broken.lower_bound < 2.0 < broken.resolution
-    private = audit_epsilon(functools.partial(respond, p=0.75), pairs, delta=1e-6, **options)
-    assert 0.7 < private.lower_bound < np.log(3)
-
-
-@pytest.mark.slow
-def test_one_run_bound_is_below_the_truth():
-    mechanism = functools.partial(respond, p=np.e / (1 + np.e))
-    pair = np.zeros(500, int), np.ones(500, int)
-    above = sum(
-        audit_epsilon(mechanism, [pair], claimed_epsilon=1.0, method="one-run", rng=seed).violated
-        for seed in range(REPETITIONS)
-    )
-    assert above <= MOST
-
-
-def one_run(outputs, other=(1.0, 1.0, 1.0)):
-    """An audit by one run of a mechanism that returns these outputs, on three records or others."""
-    return {"method": "one-run", "mechanism": outputs, "pairs": [(np.zeros(3), np.array(other))]}
-
-
 def columns(width, method="label"):
     """An audit of a mechanism whose outputs have so many columns, on a dataset and in n runs."""
     return {"mechanism": lambda x, n, rng: rng.random((n, width(x, n))), "method": method}
@@ -376,12 +332,9 @@ def columns(width, method="label"):
         ({"method": "guess"}, "'method' .* Got 'guess'"),
         ({"mechanism": lambda x, n, rng: np.zeros(n + 1)}, "return n=500"),
         ({"mechanism": lambda x, n, rng: 0.0}, "return n=500"),
-        (columns(lambda x, n: 5, "local"), "at most 3 columns"),
+        (columns(lambda x, n: 5, "local"), "one column"),
         *((columns(lambda x, n: 2 + int(x), method), "one shape") for method in EACH),
-        *((columns(lambda x, n: 2 + (n > 500), method), "one shape") for method in EACH),
-        (one_run(lambda x, n, rng: x[None], [1.0]), "equally many records"),
-        (one_run(lambda x, n, rng: np.zeros((1, 2))), "one score per record"),
-        (one_run(lambda x, n, rng: x[None] + np.nan), "none of them nan"),
+        *((columns(lambda x, n: 2 + (n > 500), method), "one shape") for method in DIGITS),
     ],
 )
 def test_bad_calls_are_refused(options, message):

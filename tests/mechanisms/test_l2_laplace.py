@@ -10,13 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.linear_model import Ridge
 
 from skdp import (
     GaussianMechanism,
     KnownSensitivity,
     L2LaplaceMechanism,
-    PrivateEstimator,
     PublicDataOracle,
     SensitivitySampler,
     plan_release,
@@ -208,11 +206,6 @@ def test_too_many_numbers_are_refused_before_an_evaluation_where_they_are_known(
     ):
         with pytest.raises(ValueError, match=r"at most 16 numbers together, .* and got 17: let it"):
             ask()
-    model = PrivateEstimator(
-        Ridge(), mechanism=L2LaplaceMechanism(1.0), sensitivity=KnownSensitivity(1.0, "l2", 150)
-    )
-    with pytest.raises(ValueError, match="exact draws of more take too long, and got 41: "):
-        model.fit(public, public[:, 0])
     known = KnownSensitivity(1.0, "l2", 150)
     with pytest.raises(ValueError, match="exact draws of more take too long, and got 40: "):
         release(total, public, mechanism=L2LaplaceMechanism(1.0), sensitivity=known)

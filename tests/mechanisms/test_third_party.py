@@ -1,7 +1,6 @@
 """A choosing mechanism from outside of the package."""
 
 import numpy as np
-import pytest
 
 from skdp import Mechanism, PrivacyGuarantee, SensitivitySampler, UniformOracle, release
 from skdp.codes import Geometry
@@ -36,11 +35,3 @@ def test_a_third_party_may_choose():
     released = release(counts, X, responses=["low", "middle", "high"], **options)
     assert released.value == "middle"
     assert (released.guarantee.epsilon, released.guarantee.gamma) == (5.0, 0.2)
-
-
-def test_responses_are_for_those_that_choose():
-    class Noisy(NoisyMaximum):
-        chooses = False
-
-    with pytest.raises(ValueError, match="for a mechanism that chooses"):
-        release(counts, np.ones((9, 1)), responses="abc", mechanism=Noisy(1.0), sensitivity=1)
