@@ -23,24 +23,16 @@ from skdp.core.room import usual_errors
 from skdp.core.types import Container, Estimator, Method, Scoring
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
-from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
+from skdp.planning.checks import check_fit, check_holds_no_record, check_parameters, example_dataset
 from skdp.planning.making import least_spend
-from skdp.planning.parameters import check_parameters
-from skdp.planning.preparation import given_sensitivity, prepare
-from skdp.planning.records import check_fit, check_holds_no_record, example_dataset
+from skdp.planning.preparation import prepare
+from skdp.planning.ways import way_of
 from skdp.result import Release, below_promise
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
-
-SEARCHES = (
-    "A search of scikit-learn pays for a fit of each candidate for each fold and once more; "
-    "PrivacyAccountant.check(model, n_fits) says beforehand whether the budget allows them. After "
-    "this error the search goes on, with missing scores, unless it is given error_score='raise'."
-)
-
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -304,12 +296,8 @@ class PrivateEstimator(PrivateModel):
         dataset = check_fit(self, X, y, sample_weight)
         # of the records as given, and before a draw from the oracle
         check_holds_no_record(self, Dataset(X, y, sample_weight))
-        pays = find_accountant(self.accountant)
-        try:
-            pays._rehearse(self._least_spend(dataset.n_records))  # before pairs are sampled
-        except BudgetExceededError as error:
-            error.add_note(SEARCHES)
-            raise
+        spend = self._least_spend(dataset.n_records)
+        find_accountant(self.accountant)._rehearse(spend)  # before pairs are sampled
         prepared = prepare(self, dataset)
         plan = prepared.plan()
         released = plan.execute_checked(prepared.example, random_state=self.random_state)
@@ -362,7 +350,7 @@ class PrivateEstimator(PrivateModel):
         """
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
         check_parameters(self)
-        sensitivity = given_sensitivity(self, n_samples)
+        sensitivity = way_of(self).start(n_samples)
         allow_nan = takes(self.estimator, "allow_nan")
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
         if example.y is None and sensitivity.draws_from is not None:

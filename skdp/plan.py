@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,19 +27,19 @@ from skdp.core.schema import (
     describe_key,
 )
 from skdp.core.target import Target, replaces
-from skdp.core.types import AxisLabels, Container, Estimator, Scoring, Values
-from skdp.estimators.labels import labels_of, repaired
+from skdp.core.types import Container, Scoring, Values
+from skdp.estimators.labels import repaired
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
 from skdp.functions.released_density import misplaced
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.result import Release
-from skdp.results.conflict import describe_conflict, distance_from_prior
-from skdp.results.names import as_names, flat_names, flat_numbers
+from skdp.results.names import as_names, axis_labels, flat_names, flat_numbers
 from skdp.results.plan_text import plan_text
-from skdp.results.simulation import ExpectedScore, Simulation
+from skdp.results.simulation import HasExpectedScore
 from skdp.results.simulator import Simulator
+from skdp.results.writing import describe_conflict, distance_from_prior
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.gaps import check_gaps
@@ -48,7 +47,7 @@ from skdp.sensitivity.trial import check_is_public
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasePlan:
+class ReleasePlan(HasExpectedScore):
     """Everything that is settled about a release before private data is looked at.
 
     A plan is made by :func:`plan_release` or :meth:`PrivateEstimator.plan`, and is public. It can
@@ -90,8 +89,6 @@ class ReleasePlan:
     scoring : str, callable or None, default=None
         The score of `expected_score`, as in scikit-learn. None takes the method `score` of what is
         released.
-    made_up : Oracle or None, default=None
-        Source of made-up records that are scored where there is no oracle.
     accountant : PrivacyAccountant or None, default=None
         The budget that pays for an execution that names none. A plan with an accountant in memory
         cannot be pickled; ``dataclasses.replace(plan, accountant=None)`` can.
@@ -158,7 +155,6 @@ class ReleasePlan:
     names: list[str] | None = None
     gaps: frozenset[int] | None = field(default=None, repr=False)
     scoring: Scoring = field(default=None, repr=False)
-    made_up: Oracle | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -244,15 +240,13 @@ class ReleasePlan:
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ) -> Release:
-        """Release from records that are not checked again.
+        """Release from records in the form of the plan, which are not checked again.
 
         Parameters
         ----------
         dataset : Dataset
-            In the form of the plan.
-        accountant : PrivacyAccountant or None, default=None
-            As for `execute`.
-        random_state : int or None, default=None
+            The private records.
+        accountant, random_state : PrivacyAccountant or None, int or None
             As for `execute`.
 
         Returns
@@ -269,7 +263,8 @@ class ReleasePlan:
         add_noise = spare(self.mechanism).release_with_errors
         target = self.sensitivity.bounded(spare(self.target))
         described = str(self)  # whatever may fail comes before the payment
-        budget = self._spend(guarantee, accountant)
+        accountant.spend(**spend_of(self, guarantee), label=self.target.description)
+        budget = accountant.total()
         value, errors = evaluate_privately(  # the one private evaluation
             target,
             dataset,
@@ -303,7 +298,7 @@ class ReleasePlan:
         target = self.target.with_noise(self.mechanism, self.sensitivity.value, errors)
         restored = target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
-        labels = self.labels(numbers, restored)
+        labels = axis_labels(self.names, target, numbers, restored)
         code, shape, priors = self.mechanism.geometry.code, self.sensitivity.shape, None
         most, said = 0.0, ""
         if code is not None and shape is not None:
@@ -344,84 +339,10 @@ class ReleasePlan:
             self.n_samples,
             schema,
             self.oracle,
-            drawn=self._drawn,
         )
-
-    @property
-    def expected_score(self) -> ExpectedScore | None:
-        """The score of such a release on public datasets."""
-        return self._simulated[0]
-
-    @cached_property
-    def public_estimator(self) -> Estimator | None:
-        """The model of the public records alone."""
-        value = None if self.oracle is None else self._simulated[1]
-        return None if value is None else self.target.restore(value)
-
-    @cached_property
-    def _simulated(self) -> tuple[ExpectedScore | None, NDArray[np.float64] | None]:
-        """The score and the public value of a twentieth as many datasets as were evaluated."""
-        few = getattr(self.target, "n_simulated", min(20, max(3, self.n_evaluations // 20)))
-        simulation = self.simulation(few, getattr(self.sensitivity, "seed", 0))
-        if simulation is None:
-            return None, None
-        scores = simulation.scores(self.mechanism, self.scoring)
-        return scores, simulation.public_value(self.mechanism)
-
-    def simulation(
-        self, n_datasets: int, seed: int, test_oracle: Oracle | None = None
-    ) -> Simulation | None:
-        """Return public datasets to release and to score, or None where nothing can be scored.
-
-        Parameters
-        ----------
-        n_datasets : int
-            Number of datasets.
-        seed : int
-            Seed of the datasets and of the noise.
-        test_oracle : Oracle or None, default=None
-            Source of the records to score on. None takes further records of the same draw.
-
-        Returns
-        -------
-        Simulation or None
-            Its method `scores` releases and scores.
-        """
-        oracle = self.oracle or self.made_up
-        if oracle is None or self.mechanism.chooses or not replaces(self.target, "restore"):
-            return None
-        return Simulation(
-            *(self.target, self.sensitivity, self.n_samples, oracle, self.schema),
-            *(
-                n_datasets,
-                seed,
-                "the oracle's data" if self.oracle is not None else "made-up records",
-            ),
-            test_oracle,
-        )
-
-    @cached_property
-    def _drawn(self) -> dict[tuple[str, int], NDArray[np.float64]]:
-        """Simulated errors, which all releases of the plan share."""
-        return {}
 
     def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:
         return None if numbers is None else self.target.by_name(numbers)
-
-    def labels(
-        self, numbers: NDArray[np.float64] | Values | None, fitted: object
-    ) -> AxisLabels | None:
-        """Name the numbers as the caller does, else as the target, else as the estimator."""
-        if self.names is not None:
-            return {"value": (None, self.names)}
-        if numbers is None:
-            return None
-        return self.target.labels(numbers) or labels_of(fitted, numbers)
-
-    def _spend(self, guarantee: PrivacyGuarantee, accountant: PrivacyAccountant) -> BudgetTotal:
-        """Count the release, and return what it and all earlier ones promise together."""
-        accountant.spend(**spend_of(self, guarantee), label=self.target.description)
-        return accountant.total()
 
     def _check_settled(self) -> None:
         """Refuse a target or a mechanism that was edited since the plan was made."""
@@ -486,14 +407,6 @@ class ReleasePlan:
             oracle=known.oracle,
             assumed="; ".join(filter(None, assumed)) or None,
         )
-
-    @property
-    def n_evaluations(self) -> int:
-        """Number of evaluations on public records."""
-        n_pairs = len(getattr(self.sensitivity, "norms", ()))
-        drawn = n_pairs or self.oracle is not None
-        code = self.sensitivity.geometry.code
-        return 2 * (n_pairs + (0 if code is None else code.n_pilot_pairs)) if drawn else 0
 
     @property
     def standard_errors(self) -> NDArray[np.float64] | Values | None:

@@ -15,8 +15,8 @@ from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import ReleasePlan
+from skdp.planning.checks import example_dataset, settle_form
 from skdp.planning.making import check_mechanism, least_spend, make_plan
-from skdp.planning.records import example_dataset, settle_form
 from skdp.result import Release
 from skdp.results.names import as_names
 from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity

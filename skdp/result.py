@@ -18,8 +18,7 @@ from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import AxisLabels, Values
 from skdp.functions.released_density import ReleasedDensity, remark_on_density
-from skdp.results.card import together
-from skdp.results.folder import check_free, read_folder, write_folder
+from skdp.results.folder import check_free, read_folder, together, write_folder
 from skdp.results.intervals import HasIntervals
 from skdp.results.names import flat_names, flat_numbers, positive_class
 from skdp.results.report import PrivacyReport, make_report

@@ -229,25 +229,3 @@ def test_a_loaded_release_has_intervals_without_the_oracle(tmp_path):
     for name in ("noised", "again", "bare"):
         card = (tmp_path / name / "README.md").read_text()
         assert ("was saved without `n_draws`" in card) == (name == "bare")
-
-
-def test_releases_of_a_plan_share_what_was_simulated():
-    calls = []
-
-    def counted(n_samples, rng):
-        calls.append(n_samples)
-        return rng.uniform(size=(n_samples, 2)), rng.uniform(size=n_samples)
-
-    X, y = np.random.default_rng(0).uniform(size=(50, 2)), np.linspace(0, 1, 50)
-    plan = private(Ridge(), sensitivity=sampler(counted, n_pairs=9)).plan(50)
-    one, other = plan.execute(X, y), plan.execute(X, y)
-    planned = len(calls)
-    ends = one.value_interval(n_draws=19)
-    simulated = len(calls)
-    assert simulated > planned
-    assert np.all(np.ptp(other.value_interval(n_draws=19), axis=1) > 0)
-    assert len(calls) == simulated
-    plan.mechanism.set_params(epsilon=0.5)  # of another noise they tell nothing
-    assert np.array_equal(one.value_interval(n_draws=19), ends)
-    plan.execute(X, y).value_interval(n_draws=19)
-    assert len(calls) > simulated

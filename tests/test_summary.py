@@ -92,7 +92,7 @@ def test_a_number_that_was_not_learned_is_said_to_be_the_oracles():
 def test_a_solver_that_stops_early_is_named_where_a_smaller_tolerance_would_help():
     oracle = RandomTaskOracle(PUBLIC[0], classes=[0, 1, 2])
     loose = private(LogisticRegression(), oracle, epsilon=1e-4)
-    with pytest.warns(UserWarning, match=r"1e-08.*tol=0\.0001"):
+    with pytest.warns(UserWarning, match="smaller tol"):
         loose.plan(75)
 
 

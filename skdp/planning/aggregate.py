@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp.codes.blocks import learn_block_code
-from skdp.core.checks import check_count, shown
+from skdp.core.checks import check_count
 from skdp.core.dataset import n_records, take_records
 from skdp.core.schema import Schema
 from skdp.core.streams import AGGREGATE, public_seed, streams
@@ -22,8 +22,7 @@ from skdp.estimators.predictions import (
     check_predictions,
     reader_of,
 )
-from skdp.planning.blocks import BlockFits, Blocks
-from skdp.planning.rules import N_DATASETS, N_PILOTS, N_RULES, Rules
+from skdp.planning.blocks import N_DATASETS, N_PILOTS, N_RULES, BlockFits, Blocks, Rules
 
 BLOCK_SIZES = (15, 30, 60, 120, 240)
 LEAST_BLOCKS = 20
@@ -102,104 +101,71 @@ class SampleAndAggregate(BaseEstimator):
         self.student = student
         self.random_state = random_state
 
-    def check(self, n_samples: int) -> None:
-        """Refuse a number of blocks that the records do not have.
 
-        Parameters
-        ----------
-        n_samples : int
-            Number of private records.
-
-        Raises
-        ------
-        ValueError
-            If there are fewer than 100 records, or more blocks than records.
-        """
-        if n_samples < 5 * LEAST_BLOCKS:
-            raise ValueError(
-                f"sensitivity='aggregate' needs at least {5 * LEAST_BLOCKS} records, to cut them "
-                f"into blocks. Got {n_samples}. Sample the sensitivity, with an oracle."
-            )
-        if self.n_blocks == "auto":
-            return
-        if not isinstance(self.n_blocks, Integral):
-            raise ValueError(
-                "The 'n_blocks' parameter of SampleAndAggregate must be 'auto' or an integer. "
-                f"Got {shown(self.n_blocks)}."
-            )
-        check_count("n_blocks", self.n_blocks, "SampleAndAggregate", at_least=2)
-        if self.n_blocks > n_samples:
-            raise ValueError(
-                "The 'n_blocks' parameter of SampleAndAggregate must be at most the number of "
-                f"records, {n_samples}. Got {self.n_blocks}."
-            )
-
-    def bind(
-        self,
-        estimator: Estimator,
-        public_fit: Estimator,
-        source: Any,
-        schema: Schema,
-        n_samples: int,
-        deviation: Callable[[int, float], float],
-    ) -> Blocks:
-        """Learn the code, and make the target of one estimator.
-
-        Parameters
-        ----------
-        estimator : estimator object
-            The estimator as configured.
-        public_fit : estimator object
-            The same, fitted on public records.
-        source : sensitivity
-            Its `public_dataset` draws public records.
-        schema : Schema
-            The form of the data.
-        n_samples : int
-            Number of private records.
-        deviation : callable
-            ``deviation(n, sensitivity)`` is the standard deviation of the noise in one of n numbers
-            of a sensitivity in L2.
-
-        Returns
-        -------
-        Blocks
-            The target.
-        """
-        self.check(n_samples)
-        check_predictions(PredictionTarget(student=self.student), estimator)
-        seed = public_seed(self.random_state, "random_state", "SampleAndAggregate")
-        rng, _ = streams(seed, AGGREGATE)
-        public = source.public_dataset(N_ROWS, schema, attempt=N_DATASETS)
-        anchors = np.arange(n_records(public.X))[:N_ANCHORS]
-        reader = reader_of(public_fit, public.y, take_records(public.X, anchors))
-        if not isinstance(reader, ClassScores | ResponseScores):
-            raise ValueError(
-                f"sensitivity='aggregate' releases classifiers and regressors. "
-                f"Got {type(estimator).__name__}."
-            )
-        student = estimator if self.student is None else self.student
-        fits = BlockFits(estimator, reader, take_records(public.X, anchors), seed)
-        rules = Rules.of(reader, public, source, schema)
-        sizes = self._numbers(n_samples, max(2, reader.n_columns))
-        pilots = {k: rules.pilots(fits, n_samples // k, rng) for k in sizes}
-        width = reader.n_columns
-        places = (anchors[:, None] * width + np.arange(width)).ravel()
-        code = learn_block_code(
-            rules.truths(max(200, N_RULES // width), rng), pilots, places, width, deviation
+def check_blocks(aggregate: SampleAndAggregate, n_samples: int) -> None:
+    """Refuse a number of blocks that the records do not have."""
+    if n_samples < 5 * LEAST_BLOCKS:
+        raise ValueError(
+            f"sensitivity='aggregate' needs at least {5 * LEAST_BLOCKS} records, to cut them "
+            f"into blocks. Got {n_samples}. Sample the sensitivity, with an oracle."
         )
-        order = rng.permutation(n_samples)
-        target = Blocks(fits, student, public.X, code, n_samples, order, N_PILOTS * len(sizes))
-        target.restore(code.mean)  # fails before anything is paid for
-        return target
+    if aggregate.n_blocks == "auto":
+        return
+    n_blocks = check_count("n_blocks", aggregate.n_blocks, "SampleAndAggregate", at_least=2)
+    if n_blocks > n_samples:
+        raise ValueError(
+            "The 'n_blocks' parameter of SampleAndAggregate must be at most the number of "
+            f"records, {n_samples}. Got {n_blocks}."
+        )
 
-    def _numbers(self, n_samples: int, n_classes: int) -> list[int]:
-        """Return the numbers of blocks to try."""
-        if isinstance(self.n_blocks, Integral):
-            return [int(self.n_blocks)]
-        numbers = [
-            n_samples // size
-            for size in BLOCK_SIZES
-            if size >= 5 * n_classes and n_samples >= LEAST_BLOCKS * size
-        ]
-        return numbers or [2 * LEAST_BLOCKS, LEAST_BLOCKS]
+
+def bind_blocks(
+    aggregate: SampleAndAggregate,
+    estimator: Estimator,
+    public_fit: Estimator,
+    source: Any,
+    schema: Schema,
+    n_samples: int,
+    deviation: Callable[[int, float], float],
+) -> Blocks:
+    """Learn the code, and make the target; `source` draws public records.
+
+    ``deviation(n, sensitivity)`` is that of the noise in one of n numbers, for one in L2.
+    """
+    check_predictions(PredictionTarget(student=aggregate.student), estimator)
+    seed = public_seed(aggregate.random_state, "random_state", "SampleAndAggregate")
+    rng, _ = streams(seed, AGGREGATE)
+    public = source.public_dataset(N_ROWS, schema, attempt=N_DATASETS)
+    anchors = np.arange(n_records(public.X))[:N_ANCHORS]
+    reader = reader_of(public_fit, public.y, take_records(public.X, anchors))
+    if not isinstance(reader, ClassScores | ResponseScores):
+        raise ValueError(
+            f"sensitivity='aggregate' releases classifiers and regressors. "
+            f"Got {type(estimator).__name__}."
+        )
+    student = estimator if aggregate.student is None else aggregate.student
+    fits = BlockFits(estimator, reader, take_records(public.X, anchors), seed)
+    rules = Rules.of(reader, public, source, schema)
+    sizes = _numbers(aggregate, n_samples, max(2, reader.n_columns))
+    pilots = {k: rules.pilots(fits, n_samples // k, rng) for k in sizes}
+    width = reader.n_columns
+    places = (anchors[:, None] * width + np.arange(width)).ravel()
+    code = learn_block_code(
+        rules.truths(max(200, N_RULES // width), rng), pilots, places, width, deviation
+    )
+    order = rng.permutation(n_samples)
+    target = Blocks(fits, student, public.X, code, n_samples, order, N_PILOTS * len(sizes))
+    target.restore(code.mean)  # fails before anything is paid for
+    return target
+
+
+def _numbers(aggregate: SampleAndAggregate, n_samples: int, n_classes: int) -> list[int]:
+    """Return the numbers of blocks to try."""
+    if isinstance(aggregate.n_blocks, Integral):
+        return [int(aggregate.n_blocks)]
+    numbers = [
+        n_samples // size
+        for size in BLOCK_SIZES
+        if size >= 5 * n_classes and n_samples >= LEAST_BLOCKS * size
+    ]
+    return numbers or [2 * LEAST_BLOCKS, LEAST_BLOCKS]

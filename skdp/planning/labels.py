@@ -8,13 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from skdp.core.checks import shorten
+from skdp.core.checks import shorten, warn
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.oracle import Oracle
+from skdp.core.plain import for_outputs
 from skdp.core.schema import Schema
 from skdp.core.types import Container, Estimator
+from skdp.estimators.members import classes_of_outputs, last_step
 from skdp.estimators.validation import check_response
-from skdp.planning.parameters import Parameters, is_derived
+from skdp.exceptions import PrivacyLeakWarning
+from skdp.planning.ways import Parameters, is_derived
 from skdp.sensitivity.adapters import as_oracle
 
 MAX_ATTEMPTS = 100
@@ -41,14 +44,26 @@ def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDAr
     return None
 
 
-def are_numbered(given: Parameters, y: Container, oracle: Oracle) -> bool:
-    """Return whether an ensemble has numbered the labels."""
-    labels = oracle.classes_
-    if given.classes is not None or labels is None or not is_classifier(given.estimator):
-        return False
-    if y.ndim != 1 or y.dtype.kind not in "iu" or np.isin(y, labels).all():
-        return False
-    return bool(np.isin(y, np.arange(len(labels))).all())
+def labels_for(given: Parameters, oracle: Oracle | None, y: Container) -> list[NDArray] | None:
+    """Return the declared labels; where nothing is public, those of y, under a warning."""
+    declared = public_classes(given, oracle)
+    if declared is None and oracle is None:
+        declared = labels_in(y)
+        warn(
+            "The class labels are read from the private y, which makes them public. Declare them "
+            "with the 'classes' parameter of PrivateEstimator.",
+            PrivacyLeakWarning,
+        )
+    if declared is not None:
+        for_outputs(declared, len(columns_of(y)))
+    return declared
+
+
+def labels_of_fit(fitted: Estimator, y: Container) -> list[NDArray]:
+    """Return the labels that a fitted classifier has, or those of y if it keeps none."""
+    if hasattr(last_step(fitted), "classes_"):
+        return classes_of_outputs(fitted, len(columns_of(y)))
+    return labels_in(y)
 
 
 def draw_every_class(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -11,26 +13,37 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skdp.codes.bounded import with_bounded_code
+from skdp.codes.encoder import with_learned_code
+from skdp.codes.learning import without_rounding
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import weaknesses
 from skdp.core.identity import content_of, key_of
+from skdp.core.metric import OutputMetric
 from skdp.core.plain import gaps_in
 from skdp.core.room import spare
 from skdp.core.schema import Schema
-from skdp.core.target import Target
+from skdp.core.streams import OUTPUT_DATASET
+from skdp.core.target import Target, replaces
 from skdp.estimators.public_fit import synthetic_dataset
 from skdp.mechanisms.base import Mechanism
+from skdp.mechanisms.noise import OperatingSystemBytes
 from skdp.plan import ReleasePlan, check_chooses, of_all
-from skdp.planning.learning import learn_code
-from skdp.planning.worth import warn_of_worth
 from skdp.results.names import check_names
-from skdp.sensitivity.base import Sensitivity
+from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.sensitivity.encoded import check_pilots_within, encoded
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.sampler import SensitivitySampler
+
+N_METRIC_RECORDS = 500
+"""Number of the oracle's records from which the metric of the output is learned."""
+
+LEAST_SHARE = 0.1
+"""Warn when a smaller share of the model is learned from private data."""
 
 
 def check_mechanism(mechanism: object, owner: str) -> None:
@@ -134,16 +147,9 @@ def make_plan(
     return plan
 
 
-class _OnlyBytes:
-    """A public source of noise with the one method that the operating system's has."""
-
-    def __init__(self) -> None:
-        self.bytes = np.random.default_rng(0).bytes
-
-
 def rehearse(mechanism: Mechanism, public: NDArray[np.float64], sensitivity: float) -> None:
     """Release a public value, so that a mechanism fails before private data are read."""
-    released, _ = mechanism.release_with_errors(public, sensitivity, _OnlyBytes())
+    released, _ = mechanism.release_with_errors(public, sensitivity, OperatingSystemBytes())
     if np.isnan(released).any():
         raise ValueError(
             f"The value of records within the ranges is too large for a sensitivity of "
@@ -160,3 +166,86 @@ def _shape_on_synthetic(
         return np.shape(spare(target)(*synthetic_dataset(example, classes).parts, seed=0))
     except Exception:  # the private records may suit the target better
         return None
+
+
+def learn_code(
+    mechanism: Mechanism, source: Sensitivity, target: Target, n_samples: int, schema: Schema
+) -> tuple[Sensitivity, Mechanism]:
+    """Learn a code from pilot pairs, and bound the change of encoded numbers where one is known."""
+    if isinstance(source, SensitivitySampler):
+        return source, _learn_sampled(mechanism, source, target, n_samples, schema)
+    if isinstance(source, KnownSensitivity) and source.prior is not None:
+        return _learn_within(mechanism, source, target, n_samples, schema)
+    return source, mechanism
+
+
+def _learn_sampled(
+    mechanism: Mechanism,
+    sampler: SensitivitySampler,
+    target: Target,
+    n_samples: int,
+    schema: Schema,
+) -> Mechanism:
+    """Learn the code from pilot pairs, before a pair is measured."""
+    values, differences = sampler.pilots(target, n_samples, schema)
+    metric = _output_metric(target, sampler, schema)
+    shaken = partial(sampler.shaken_pilots, target, n_samples, schema, values.shape[1])
+    values, differences = without_rounding(values, differences, metric, shaken)
+    statistic = sampler.plan(n_samples, mechanism).order_statistic
+    level = statistic.k / (statistic.n_pairs + 1)
+    return with_learned_code(
+        mechanism, values, differences, metric, n_samples=n_samples, level=level
+    )
+
+
+def _learn_within(
+    mechanism: Mechanism, known: KnownSensitivity, target: Target, n_samples: int, schema: Schema
+) -> tuple[KnownSensitivity, Mechanism]:
+    """Learn a code from the prior of a bound, and bound the change of the encoded numbers."""
+    if known.geometry.code is not None:  # learned for an earlier release
+        return known, mechanism
+    refuse_zero(known.for_geometry(mechanism.geometry, n_samples))
+    values, differences = known.prior.pilots(known.bounded(target), n_samples, schema)
+    metric = _output_metric(target, known, schema)
+    check_pilots_within(known, values, differences)
+    mechanism = with_bounded_code(
+        mechanism, known.value, values, differences, metric, n_samples=n_samples
+    )
+    if mechanism.geometry.code is None:
+        return known, mechanism
+    shape: Any = known.shape
+    if shape is None:
+        public = known.public_dataset(n_samples, schema, attempt=OUTPUT_DATASET)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # only the shape of the value is used
+            shape = np.shape(known.bounded(target)(*public.parts, seed=0))
+    return encoded(known, mechanism.geometry, shape), mechanism
+
+
+def _output_metric(
+    target: Target, source: SensitivitySampler | KnownSensitivity, schema: Schema
+) -> OutputMetric | None:
+    """Return how the output depends on the value, learned from records of the oracle."""
+    if not replaces(target, "output_metric"):
+        return None
+    public = source.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)
+    return target.output_metric(*public.parts)
+
+
+def warn_of_worth(plan: ReleasePlan) -> None:
+    """Warn, before anything is paid for, of a release that adds little to public records."""
+    expected, share = plan.expected_score, plan.share_learned
+    if expected is None and share < LEAST_SHARE:
+        said = f"{share:.1%} of what public fits leave open is learned from the private data"
+    elif expected is not None and not expected.gains:
+        said = f"expected {expected.scoring}: {expected}"
+    else:
+        return
+    if expected is not None and not expected.could_gain:
+        advice = "An exact model is not clearly better there either"
+    else:
+        advice = (
+            "A larger epsilon, more records, stronger regularization, a solver with a smaller tol, "
+            "or fewer released numbers would help"
+        )
+    warn(f"The release may be worth no more than public records alone: {said}. {advice}.")

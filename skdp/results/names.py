@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import shown
+from skdp.core.target import Target
 from skdp.core.types import AxisLabels, Labels, Values
+from skdp.estimators.labels import labels_of
 from skdp.mechanisms.base import Mechanism
 
 # A number in brackets belongs to the attribute if more of its name follows.
@@ -47,6 +49,15 @@ def check_names(names: list[str] | None, shape: tuple[int, ...] | None) -> None:
         f"The 'names' parameter of release must name the {math.prod(shape)} numbers of the value"
         f"{along}. Got {len(names)} names."
     )
+
+
+def axis_labels(
+    names: list[str] | None, target: Target, numbers: Any, fitted: object
+) -> AxisLabels | None:
+    """Name the numbers as the caller does, else as the target, else as the estimator."""
+    if names is not None:
+        return {"value": (None, names)}
+    return None if numbers is None else target.labels(numbers) or labels_of(fitted, numbers)
 
 
 def flat_numbers(numbers: NDArray[np.float64] | Values) -> NDArray[np.float64]:

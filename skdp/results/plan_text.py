@@ -10,7 +10,7 @@ import numpy as np
 from skdp.accounting.spend import short_label
 from skdp.core.checks import wrapped
 from skdp.core.target import Target
-from skdp.results.names import flat_names, flat_numbers
+from skdp.results.names import axis_labels, flat_names, flat_numbers
 from skdp.results.summary import FIXED
 from skdp.results.writing import two_digits
 from skdp.sensitivity.bounds import said_of_gaps
@@ -53,7 +53,8 @@ def _errors(plan: Any) -> Iterator[str]:
     errors, has_code = plan.standard_errors, plan.mechanism.geometry.code is not None
     if errors is None:
         return
-    labels = plan.labels(errors, getattr(plan.target, "public_fit", None))
+    fitted = getattr(plan.target, "public_fit", None)
+    labels = axis_labels(plan.names, plan.target, errors, fitted)
     for name, values in (errors if isinstance(errors, dict) else {"value": errors}).items():
         numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
         noisy = np.flatnonzero(numbers != 0) if has_code else np.arange(len(numbers))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 
 from skdp.core.dataset import Dataset
@@ -16,7 +17,7 @@ from skdp.core.oracle import Oracle
 from skdp.core.room import quiet, spare
 from skdp.core.schema import Schema
 from skdp.core.streams import score_key, streams
-from skdp.core.target import Target
+from skdp.core.target import Target, replaces
 from skdp.core.types import Estimator, Matrix, Released, Scoring
 from skdp.mechanisms.base import Mechanism
 from skdp.results.writing import short_score
@@ -42,8 +43,6 @@ class ExpectedScore:
         Score of a model of public records alone. NaN where there is none.
     scoring : str
         Name of the score.
-    records : str
-        Which records were simulated.
 
     Examples
     --------
@@ -63,7 +62,6 @@ class ExpectedScore:
     exact: Matrix
     public: Matrix
     scoring: str
-    records: str
 
     @property
     def standard_error(self) -> float:
@@ -82,17 +80,12 @@ class ExpectedScore:
         gain = self.exact - self.public
         return bool(gain.mean() > 2 * standard_error(gain))
 
-    @property
-    def alone(self) -> str:
-        """What the model of `public` has seen."""
-        return "a guess" if "made-up" in self.records else "public records alone"
-
     def __str__(self) -> str:
         scores = [f"{short_score(self.private.mean())} +- {self.standard_error:.1g}"]
         scores.append(f"exact {short_score(self.exact.mean())}")
         if not np.isnan(self.public).any():
-            scores.append(f"{self.alone} {short_score(self.public.mean())}")
-        return "   ".join([*scores, f"(on {self.records})"])
+            scores.append(f"public records alone {short_score(self.public.mean())}")
+        return "   ".join([*scores, "(on the oracle's data)"])
 
 
 def standard_error(scores: Matrix) -> float:
@@ -130,7 +123,6 @@ class Simulation:
     schema: Schema
     n_datasets: int
     seed: int
-    records: str = "the oracle's data"
     test_oracle: Oracle | None = None
 
     @cached_property
@@ -191,4 +183,71 @@ class Simulation:
             return None
         name = name_of_score(scoring, self.target.restore(self.datasets[0][0]))
         private, exact, public = np.array(rows).T
-        return ExpectedScore(private, exact, public, name, self.records)
+        return ExpectedScore(private, exact, public, name)
+
+
+class HasExpectedScore:
+    """The worth of a planned release, from public datasets."""
+
+    target: Target
+    schema: Schema
+    n_samples: int
+    mechanism: Mechanism
+    sensitivity: SensitivityEstimate | KnownSensitivity
+    oracle: Oracle | None
+    scoring: Scoring
+
+    @property
+    def n_evaluations(self) -> int:
+        """Number of evaluations on public records."""
+        n_pairs = len(getattr(self.sensitivity, "norms", ()))
+        drawn = n_pairs or self.oracle is not None
+        code = self.sensitivity.geometry.code
+        return 2 * (n_pairs + (0 if code is None else code.n_pilot_pairs)) if drawn else 0
+
+    @property
+    def expected_score(self) -> ExpectedScore | None:
+        """The score of such a release on public datasets."""
+        return self._simulated[0]
+
+    @cached_property
+    def public_estimator(self) -> Estimator | None:
+        """The model of the public records alone."""
+        value = None if self.oracle is None else self._simulated[1]
+        return None if value is None else self.target.restore(value)
+
+    @cached_property
+    def _simulated(self) -> tuple[ExpectedScore | None, NDArray[np.float64] | None]:
+        """The score and the public value of a twentieth as many datasets as were evaluated."""
+        few = getattr(self.target, "n_simulated", min(20, max(3, self.n_evaluations // 20)))
+        simulation = self.simulation(few, getattr(self.sensitivity, "seed", 0))
+        if simulation is None:
+            return None, None
+        scores = simulation.scores(self.mechanism, self.scoring)
+        return scores, simulation.public_value(self.mechanism)
+
+    def simulation(
+        self, n_datasets: int, seed: int, test_oracle: Oracle | None = None
+    ) -> Simulation | None:
+        """Return public datasets to release and to score, or None where nothing can be scored.
+
+        Parameters
+        ----------
+        n_datasets : int
+            Number of datasets.
+        seed : int
+            Seed of the datasets and of the noise.
+        test_oracle : Oracle or None, default=None
+            Source of the records to score on. None takes further records of the same draw.
+
+        Returns
+        -------
+        Simulation or None
+            Its method `scores` releases and scores.
+        """
+        if self.oracle is None or self.mechanism.chooses or not replaces(self.target, "restore"):
+            return None
+        return Simulation(
+            *(self.target, self.sensitivity, self.n_samples, self.oracle, self.schema),
+            *(n_datasets, seed, test_oracle),
+        )

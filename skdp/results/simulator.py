@@ -41,8 +41,7 @@ class Simulator:
     each number are stretched to its standard error where that is larger: it allows for the
     `shift`, and for a release that contradicts the prior.
 
-    `errors` were simulated to be saved. `drawn` holds the last errors of all releases of a plan, by
-    mechanism and seed.
+    `errors` were simulated to be saved. `drawn` holds the last errors, by seed.
     """
 
     target: Target
@@ -52,7 +51,7 @@ class Simulator:
     schema: Schema | None
     oracle: Oracle | None
     errors: Matrix | None = None
-    drawn: dict[tuple[str, int], Matrix] = field(default_factory=dict)
+    drawn: dict[int, Matrix] = field(default_factory=dict)
 
     @property
     def _has_prior(self) -> bool:
@@ -97,9 +96,8 @@ class Simulator:
 
     def _simulate(self, shape: tuple[int, ...], n_draws: int, random_state: int) -> Matrix:
         """Simulate releases, and return exact value minus released one in a row for each."""
-        key = (repr(self.mechanism), random_state)  # the mechanism may have been edited since
-        if len(self.drawn.get(key, ())) >= n_draws:
-            return self.drawn[key][:n_draws]
+        if len(self.drawn.get(random_state, ())) >= n_draws:
+            return self.drawn[random_state][:n_draws]
         # the spawn key keeps it apart from the noise of a release with the same seed
         sequence = np.random.SeedSequence(random_state, spawn_key=(2**31,))
         first, second = map(int, sequence.generate_state(2, np.uint64))
@@ -112,7 +110,7 @@ class Simulator:
         errors = np.array([v - np.ravel(each) for v, each in zip(values, released, strict=True)])
         if not self.is_of_noise_alone:
             self.drawn.clear()  # saves memory
-            self.drawn[key] = errors
+            self.drawn[random_state] = errors
         return errors
 
     def _public_values(self, n_draws: int, seed: int) -> Matrix:

@@ -1,8 +1,13 @@
-"""How numbers are written for people."""
+"""Numbers as people read them: digits, shares, and how far from public records they are."""
 
 from __future__ import annotations
 
 import math
+
+import numpy as np
+
+from skdp.core.code import PublicCode
+from skdp.core.types import Matrix
 
 
 def two_digits(number: float) -> str:
@@ -21,3 +26,32 @@ def percent(share: float) -> str:
 def short_score(score: float) -> str:
     """Write a score with two decimals, a large one with three digits."""
     return f"{score:.2f}" if abs(score) < 100 else f"{score:.3g}"
+
+
+CONFLICT = 5.0  # warn of a number that is more standard deviations from its prior mean
+
+
+def distance_from_prior(code: PublicCode, value: Matrix, errors: Matrix) -> Matrix:
+    """Return the distance of each number from its prior mean, over prior and error together."""
+    away, least = np.abs(np.ravel(value) - code.mean), 1e-8 * np.abs(code.mean)  # of rounding
+    scale, known = np.hypot(code.deviations, np.ravel(errors)), code.deviations > least
+    distance = np.divide(away, scale, out=np.zeros_like(away), where=known)
+    return distance.reshape(np.shape(value))
+
+
+def describe_conflict(distance: float, name: str, gamma: float) -> str:
+    """Describe a conflict with the prior; empty where there is none."""
+    if distance <= CONFLICT:
+        return ""
+    seen = (
+        f"{name} is {two_digits(distance)} standard deviations from what public records would "
+        "say, the farthest of all numbers. What was not read off the private records is the "
+        "oracle's"
+    )
+    if not gamma:
+        return f"The prior is far from the records: {seen}. It does not affect the guarantee."
+    return (
+        f"What was released contradicts the oracle: {seen}, and the noise may be too small, since "
+        "gamma is about records like the oracle's. Check that all columns have the same units, or "
+        "use an oracle that is like the private records."
+    )

@@ -26,10 +26,15 @@ from skdp.estimators.configuration import check_configuration
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import ReleasePlan, of_each, spend_of
+from skdp.planning.checks import (
+    check_holds_no_record,
+    check_parameters,
+    data_check,
+    warn_of_parameters,
+)
 from skdp.planning.making import least_spend, rehearse
-from skdp.planning.parameters import check_parameters, is_derived, warn_of_parameters
 from skdp.planning.preparation import prepare
-from skdp.planning.records import check_holds_no_record, data_check
+from skdp.planning.ways import is_derived
 from skdp.release import plan_for
 from skdp.result import Release
 from skdp.search.candidates import CandidateScores, check_scores, list_candidates

@@ -16,7 +16,6 @@ from skdp.core.checks import shown
 from skdp.core.classes import named, public_name
 from skdp.core.dataset import as_dataset, n_records, take_records
 from skdp.core.oracle import Oracle, has_independent_records
-from skdp.core.plain import as_labels
 from skdp.core.types import Estimator, Sample
 
 
@@ -175,18 +174,6 @@ def _sample_estimator(source: Estimator, n_samples: int, rng: Generator) -> Samp
     X = sample[0] if isinstance(sample, tuple) else sample
     # mixtures return their records component by component; the order must mean nothing
     return take_records(X, rng.permutation(n_records(X)))
-
-
-def with_numbered_labels(oracle: Oracle) -> Oracle:
-    """Return an oracle whose labels are 0, 1, ..., as ensembles number those of their members."""
-    numbered = OracleAdapter(oracle, oracle.description, _number_labels)
-    numbered.classes_ = None if oracle.classes_ is None else np.arange(len(oracle.classes_))
-    return numbered
-
-
-def _number_labels(source: Oracle, n_samples: int, rng: Generator) -> Sample:
-    X, y, *weights = source(n_samples, rng)
-    return X, np.searchsorted(np.asarray(source.classes_), as_labels(y)), *weights
 
 
 def without_response(oracle: Oracle) -> Oracle:

@@ -51,7 +51,7 @@ from skdp.estimators.members import (
     split_name,
 )
 from skdp.estimators.parameters import ParameterTarget
-from skdp.planning.parameters import check_release
+from skdp.planning.checks import check_release
 from tests.estimator_cases import COMPOSED, LINES
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -34,7 +34,7 @@ from skdp import (
 )
 from skdp.core.identity import key_of
 from skdp.estimators.catalog import CATALOG
-from skdp.planning.parameters import check_release
+from skdp.planning.checks import check_release
 
 X, y = make_classification(
     n_samples=240, n_features=4, n_informative=3, n_redundant=0, n_classes=3, random_state=0

@@ -1,10 +1,9 @@
-"""The form of the records: checked private ones, and examples of the same form."""
+"""Checks of the parameters and of the form of the records, private ones and examples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,28 +11,27 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
-from skdp.core.checks import warn
+from skdp.accounting.payer import check_accountant
+from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.room import quiet
 from skdp.core.schema import Schema, declared
 from skdp.core.types import Container, Estimator
+from skdp.estimators.configuration import check_configuration, members_in
+from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights
 from skdp.estimators.known import public_parameters
 from skdp.estimators.members import last_step
+from skdp.estimators.precautions import warn_if_fitted, warn_if_unsaved
 from skdp.estimators.validation import check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.planning.aggregate import SampleAndAggregate
+from skdp.mechanisms.noise import byte_source
 from skdp.planning.labels import public_classes
-from skdp.planning.parameters import (
-    Parameters,
-    aggregate_of,
-    check_parameters,
-    response_is_used,
-    warn_of_parameters,
-)
+from skdp.planning.making import check_mechanism
+from skdp.planning.releases import kind_of_release
+from skdp.planning.ways import Parameters, way_of
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
-from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.trial import check_is_public, shares_memory
 
 
@@ -45,10 +43,11 @@ def check_fit(
     warn_of_parameters(given, given.estimator)
     if sample_weight is not None:
         name = type(given.estimator).__name__
-        if aggregate_of(given) is not None:
-            raise TypeError("PrivateEstimator takes no sample_weight with sensitivity='aggregate'.")
-        if not takes_weights(given.estimator):
-            raise TypeError(f"PrivateEstimator takes no sample_weight with {name}. Leave it None.")
+        if not (way_of(given).takes_weights and takes_weights(given.estimator)):
+            raise TypeError(
+                f"PrivateEstimator takes no sample_weight with {name}, nor with "
+                "sensitivity='aggregate'. Leave it None."
+            )
         if y is None:
             raise TypeError(
                 "PrivateEstimator takes sample_weight beside y, also where the estimator ignores "
@@ -60,27 +59,20 @@ def check_fit(
 
 def data_check(given: Parameters) -> Callable[..., Dataset]:
     """Return the check of a dataset; where the promise is plain, it looks at the form alone."""
-    plain = KnownSensitivity | Real | SampleAndAggregate
-    is_plain = isinstance(given.sensitivity, plain | str)
-    classes = public_classes(given) if is_plain and is_classifier(given.estimator) else None
-    return partial(
-        check_data,
-        clone(given.estimator),
-        response_is_used(given),
-        is_plain=is_plain,
-        classes=classes,
-    )
+    way, estimator = way_of(given), clone(given.estimator)
+    reads_response = way.kind.reads_response(given.estimator)
+    classes = public_classes(given) if way.is_plain and is_classifier(estimator) else None
+    return partial(check_data, estimator, reads_response, way.is_plain, classes)
 
 
 def check_data(
     estimator: Estimator,
-    uses_response: bool,
+    reads_response: bool,
+    is_plain: bool,
+    classes: list[NDArray] | None,
     X: Container,
     y: Container = None,
     sample_weight: Container = None,
-    *,
-    is_plain: bool = False,
-    classes: list[NDArray] | None = None,
 ) -> Dataset:
     """Check the form of the data, and leave out a y that has no use."""
     tags = get_tags(estimator)
@@ -93,7 +85,7 @@ def check_data(
             f"{type(last_step(estimator)).__name__} needs responses. A plan takes those of 'like' "
             "or of the oracle, such as PublicDataOracle(X, y) or RandomTaskOracle(X, classes=...)."
         )
-    if sample_weight is None and not uses_response:
+    if sample_weight is None and not reads_response:
         y = None
     with quiet():  # a conversion may warn of an entry
         return check_private_dataset(X, y, sample_weight, tags, is_plain, classes)
@@ -150,3 +142,56 @@ def settle_form(
     example = declared(example)
     sensitivity, schema = sensitivity.agree(Schema.of(example, allow_nan), example)
     return sensitivity, schema, schema.convert(example, "The private dataset")
+
+
+def check_parameters(given: Parameters) -> None:
+    """Refuse parameters that serve no fit, whatever the data."""
+    estimator = given.estimator
+    is_estimator = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
+    if not is_estimator or isinstance(estimator, type):
+        raise TypeError(
+            "The 'estimator' parameter of PrivateEstimator must be a scikit-learn estimator, "
+            f"such as Ridge(). Got {shown(estimator)}."
+        )
+    check_mechanism(given.mechanism, "PrivateEstimator")
+    if any(isinstance(each, DelegatedMethods) for each in members_in(estimator)):
+        raise TypeError(
+            "The 'estimator' parameter of PrivateEstimator must not hold another one that is "
+            "private, which would release and spend in each fit of a pair. Got "
+            f"{shown(estimator)}. Wrap the whole pipeline once."
+        )
+    check_accountant(given.accountant, "PrivateEstimator")
+    byte_source(given.random_state)  # refuses what is no seed before any work is done
+    if given.classes is not None and not is_classifier(estimator):
+        raise ValueError(
+            "The 'classes' parameter of PrivateEstimator is for classifiers. "
+            f"Got {type(estimator).__name__}: leave it None."
+        )
+    if not _lists_labels(given.classes):
+        raise TypeError(
+            "The 'classes' parameter of PrivateEstimator must list the labels, such as "
+            f"[0, 1]. Got {shown(given.classes)}."
+        )
+    way = way_of(given)
+    check_release(estimator, way.kind.release)
+    way.check()
+
+
+def _lists_labels(classes: object) -> bool:
+    """Return whether something lists labels."""
+    if isinstance(classes, str | Mapping) or not isinstance(classes, Iterable | None):
+        return False
+    return len(getattr(classes, "shape", (1,))) == 1
+
+
+def check_release(estimator: Estimator, release: object) -> None:
+    """Refuse, before any fit, a release that the estimator does not have."""
+    check_configuration(estimator)
+    kind_of_release(release).check(estimator)
+
+
+def warn_of_parameters(given: Parameters, *estimators: Estimator, held: object = ()) -> None:
+    """Warn of estimators that are fitted, and of those that could not be saved."""
+    warn_if_fitted(given.estimator, held)
+    if way_of(given).kind.holds_parameters:
+        warn_if_unsaved(*estimators)
