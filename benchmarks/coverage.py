@@ -34,7 +34,6 @@ from sklearn.linear_model import (
 )
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
-from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.svm import LinearSVC
@@ -144,7 +143,6 @@ DENSE = [
     SGDClassifier(alpha=1.0, **SEEDED),
     make_pipeline(StandardScaler(), LogisticRegression()),
     GaussianNB(),
-    NearestCentroid(),
 ]
 SPARSE = [
     Ridge(alpha=1e-3),
@@ -263,7 +261,6 @@ def _evaluate(case: Case, X: Any, y: np.ndarray, public_fit: Any) -> np.ndarray:
 
 RELEASED = {
     "GaussianNB": ["theta_", "var_", "class_prior_"],
-    "NearestCentroid": ["centroids_"],
     "MultinomialNB": ["feature_log_prob_", "class_log_prior_"],
     "BernoulliNB": ["feature_log_prob_", "class_log_prior_"],
 }

@@ -21,7 +21,6 @@ from skdp.exceptions import (
     PrivateEvaluationError,
 )
 from skdp.functions.bernstein import BernsteinTransformer
-from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
@@ -56,7 +55,6 @@ __all__ = [
     "ClipBox",
     "ClipNorm",
     "ExponentialMechanism",
-    "FittedFunctionTarget",
     "FunctionTarget",
     "GaussianMechanism",
     "GaussianOracle",

@@ -137,8 +137,7 @@ class PrivateEstimator(PrivateModel):
         as ``["coef_", "intercept_"]``, ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``
         list attributes. They must determine the output, since all others stay as in the public fit.
         A BernsteinTransformer releases the fitted function (a density, a decision function, a
-        prediction) on its box and lattice, a FittedFunctionTarget names the function, and your own
-        target has a method `restore`.
+        prediction) on its box and lattice, and your own target has a method `restore`.
     classes : array-like of shape (n_classes,), or list of them for outputs, or None, default=None
         The class labels, which are public. None takes those of the oracle; where there is no
         oracle they are read from y, under a PrivacyLeakWarning.
@@ -159,8 +158,8 @@ class PrivateEstimator(PrivateModel):
     ----------
     estimator_ : estimator object
         The released estimator, of the class of `estimator`; for a function a ReleasedDensity,
-        ReleasedClassifier, ReleasedRegressor or ReleasedOutlierDetector. It holds released and
-        public values only, and may be handed on.
+        ReleasedClassifier or ReleasedRegressor. It holds released and public values only, and may
+        be handed on.
     guarantee_ : PrivacyGuarantee
         The promise.
     budget_ : BudgetTotal

@@ -10,25 +10,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.ensemble import (
-    BaggingClassifier,
-    BaggingRegressor,
-    StackingClassifier,
-    StackingRegressor,
-    VotingClassifier,
-    VotingRegressor,
-)
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.ensemble import VotingClassifier, VotingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import FixedThresholdClassifier
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
-from sklearn.multioutput import (
-    ClassifierChain,
-    MultiOutputClassifier,
-    MultiOutputRegressor,
-    RegressorChain,
-)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import Normalizer, StandardScaler
 
@@ -67,12 +54,8 @@ def outputs(fitted, unserved, X):
     return {name: evaluate(fitted, name, X) for name in names}
 
 
-def assert_same_up_to_order(output, expected, *, scaled=False):
-    """Compare columns up to signs, order and perhaps length, and labels up to their names."""
-    if scaled:
-        output, expected = (
-            values / np.linalg.norm(values, axis=0) for values in (output, expected)
-        )
+def assert_same_up_to_order(output, expected):
+    """Compare columns up to signs and order, and labels up to their names."""
     if output.ndim == 1 and output.dtype.kind == "i":
         pairs = {*zip(output.tolist(), expected.tolist(), strict=True)}
         assert len(pairs) == len({*output}) == len({*expected})
@@ -153,16 +136,6 @@ def records(rng):
     return (rng.normal(size=(N_RECORDS, 4)) * [8.0, 4.0, 2.0, 0.5] @ rotation + 1,)
 
 
-def topics(rng):
-    y = np.arange(N_RECORDS) % 2
-    return (rng.gamma(np.array([[5.0, 5, 0.5, 0.5], [0.5, 0.5, 5, 5]])[y]),)
-
-
-def sources(rng):
-    mixing = np.array([[1.0, 0.5, 0.2], [0.3, 1.0, -0.4], [0.1, 0.6, 1.0]])
-    return (rng.uniform(-1, 1, size=(N_RECORDS, 3)) ** 3 @ mixing,)
-
-
 def unlabeled(rng):
     return (clusters(rng)[0],)
 
@@ -177,57 +150,34 @@ def missing(rng):
     return (X,)
 
 
-def dose(rng):
-    """Doses on the very points at which an isotonic function is released."""
-    x = np.repeat(np.linspace(0, 1, 21), 2)
-    return x[:, None], x**2 + rng.normal(scale=0.05, size=42)
-
-
 # Parameters and data of each class; clusters or responses, whichever it takes, where not listed.
 CASES = {
     **{name: ({"alphas": [0.01, 0.1], "cv": 2}, responses) for name in ("LassoCV", "ElasticNetCV")},
     "AdditiveChi2Sampler": ({}, fractions),
     "ARDRegression": ({}, responses),
-    "BayesianGaussianMixture": ({"n_components": 3}, unlabeled),
     "BernoulliNB": ({}, switches),
-    "BernoulliRBM": ({"n_components": 2, "n_iter": 2}, fractions),
     "CategoricalNB": ({}, codes),
     "ComplementNB": ({}, amounts),
-    "CCA": ({"n_components": 1}, two_responses),
-    "PLSCanonical": ({"n_components": 1}, two_responses),
-    "PLSRegression": ({}, two_responses),
-    "DictionaryLearning": ({"n_components": 2, "max_iter": 5}, records),
-    "MiniBatchDictionaryLearning": ({"n_components": 2, "max_iter": 20}, records),
-    "FactorAnalysis": ({"n_components": 2}, records),
-    "FastICA": ({"whiten": "unit-variance", "max_iter": 2000}, sources),
     "GaussianMixture": ({"n_components": 3}, unlabeled),
     "GaussianRandomProjection": ({"n_components": 2}, responses),
     "SparseRandomProjection": ({"n_components": 2}, responses),
     "GammaRegressor": ({}, positive_responses),
     "PoissonRegressor": ({}, positive_responses),
     "TweedieRegressor": ({"power": 1.5}, positive_responses),
-    "GraphicalLassoCV": ({"alphas": [0.1, 0.2], "cv": 2}, unlabeled),
     "IncrementalPCA": ({"n_components": 2, "whiten": True}, records),
-    "IsotonicRegression": ({"out_of_bounds": "clip"}, dose),
     "KBinsDiscretizer": ({"encode": "ordinal", "strategy": "kmeans"}, unlabeled),
     "KMeans": ({"n_clusters": 3, "n_init": 2}, unlabeled),
-    "LatentDirichletAllocation": ({"n_components": 2}, topics),
     "LogisticRegressionCV": ({"Cs": 2, "cv": 2}, clusters),
     "MLPClassifier": ({"hidden_layer_sizes": (3,), "max_iter": 20}, clusters),
     "MLPRegressor": ({"hidden_layer_sizes": (3,), "max_iter": 20}, responses),
     "MaxAbsScaler": ({}, unlabeled),
     "MiniBatchKMeans": ({"n_clusters": 3, "n_init": 2}, unlabeled),
-    "MiniBatchNMF": ({"n_components": 2, "tol": 1e-12, "transform_max_iter": 5000}, topics),
-    "MiniBatchSparsePCA": ({"n_components": 2, "max_iter": 20}, records),
     "MultinomialNB": ({}, amounts),
     "MultiTaskElasticNet": ({"alpha": 0.1}, two_responses),
     "MultiTaskElasticNetCV": ({"alphas": [0.01, 0.1], "cv": 2}, two_responses),
     "MultiTaskLasso": ({"alpha": 0.1}, two_responses),
     "MultiTaskLassoCV": ({"alphas": [0.01, 0.1], "cv": 2}, two_responses),
-    "NMF": ({"n_components": 2, "tol": 1e-8, "max_iter": 2000}, topics),
-    "NeighborhoodComponentsAnalysis": ({"n_components": 2, "max_iter": 10}, clusters),
     "MissingIndicator": ({"missing_values": 0, "features": "all"}, coded_responses),
-    "Nystroem": ({"n_components": 4}, responses),
     "OneHotEncoder": ({"handle_unknown": "ignore"}, coded_responses),
     "OrdinalEncoder": (
         {"handle_unknown": "use_encoded_value", "unknown_value": -1},
@@ -236,16 +186,11 @@ CASES = {
     "PCA": ({"n_components": 2, "whiten": True}, records),
     "PolynomialCountSketch": ({"n_components": 3}, responses),
     "PolynomialFeatures": ({}, responses),
-    "PowerTransformer": ({}, unlabeled),
-    "QuantileTransformer": ({"n_quantiles": 5}, unlabeled),
+    "PowerTransformer": ({"standardize": False}, unlabeled),
     "RBFSampler": ({"n_components": 3}, responses),
     "SGDOneClassSVM": ({}, unlabeled),
     "SimpleImputer": ({}, missing),
     "SkewedChi2Sampler": ({"n_components": 3}, coded_responses),
-    **{name: ({"kernel": "linear"}, clusters) for name in ("NuSVC", "SVC")},
-    **{name: ({"kernel": "linear"}, responses) for name in ("NuSVR", "SVR")},
-    "SparsePCA": ({"n_components": 2, "max_iter": 20}, records),
-    "SplineTransformer": ({}, unlabeled),
     "TargetEncoder": ({"smooth": 1.0}, coded_responses),
     "TfidfTransformer": ({}, switches),
     "TheilSenRegressor": ({"max_subpopulation": 50}, responses),
@@ -253,9 +198,6 @@ CASES = {
 }
 # Further configurations whose entries take another way.
 VARIANTS = [
-    ("BayesianGaussianMixture", {"weight_concentration_prior_type": "dirichlet_distribution"}),
-    ("BayesianGaussianMixture", {"covariance_type": "tied"}),
-    ("BayesianGaussianMixture", {"covariance_type": "spherical"}),
     ("BernoulliNB", {"class_prior": [0.5, 0.25, 0.25]}),
     ("ComplementNB", {"norm": True}),
     ("DummyClassifier", {"strategy": "most_frequent"}),
@@ -266,24 +208,15 @@ VARIANTS = [
     ("GaussianMixture", {"covariance_type": "diag"}),
     ("GaussianMixture", {"covariance_type": "spherical"}),
     ("GaussianNB", {"priors": [0.5, 0.25, 0.25]}),
-    ("GraphicalLasso", {"assume_centered": True}),
     ("KBinsDiscretizer", {"strategy": "uniform", "encode": "onehot"}),
     ("KBinsDiscretizer", {"strategy": "quantile"}),
     ("LinearDiscriminantAnalysis", {"solver": "lsqr", "shrinkage": 0.1}),
     ("LinearRegression", {"fit_intercept": False}),
     ("MultinomialNB", {"fit_prior": False}),
-    ("NMF", {"solver": "mu", "init": "random"}),
-    ("NearestCentroid", {"metric": "manhattan"}),
     ("PCA", {"whiten": False}),
-    ("PLSRegression", {"scale": False}),
     ("QuadraticDiscriminantAnalysis", {"reg_param": 0.1, "priors": [0.5, 0.25, 0.25]}),
-    ("QuantileTransformer", {"output_distribution": "normal"}),
     ("RobustScaler", {"with_centering": False}),
-    ("SVC", {"decision_function_shape": "ovo"}),
-    ("SVC", {"break_ties": True}),
     ("SimpleImputer", {"strategy": "median"}),
-    ("SplineTransformer", {"knots": "quantile"}),
-    ("SplineTransformer", {"extrapolation": "periodic"}),
     ("StandardScaler", {"with_mean": False}),
     ("TfidfTransformer", {"use_idf": False}),
 ]
@@ -360,24 +293,12 @@ COMPOSITIONS = [
     (OneVsRestClassifier(scaled(LOGISTIC)), clusters),
     (OneVsRestClassifier(LOGISTIC), several_labels),
     (OneVsOneClassifier(LOGISTIC), clusters),
-    (OutputCodeClassifier(RidgeClassifier(), code_size=2, random_state=3), clusters),
     (MultiOutputClassifier(LOGISTIC), several_labels),
     (MultiOutputRegressor(Ridge()), two_responses),
-    (ClassifierChain(LOGISTIC, order="random"), several_labels),
-    (RegressorChain(Ridge(), order=[1, 0]), two_responses),
     (VotingClassifier(THREE, voting="soft"), clusters),
     (VotingRegressor(LINES), responses),
-    (StackingClassifier([("a", LOGISTIC), ("b", RidgeClassifier())], LOGISTIC, cv=2), clusters),
-    (StackingRegressor(LINES, Ridge(), cv=2), responses),
-    (BaggingClassifier(LOGISTIC, 3, max_features=2), clusters),
-    (BaggingRegressor(Ridge(), 3, max_features=2, oob_score=False), responses),
-    (CalibratedClassifierCV(LOGISTIC, cv=2), clusters),
-    (CalibratedClassifierCV(LOGISTIC, cv=2, ensemble=False), two_classes),
     (FixedThresholdClassifier(LOGISTIC, threshold=0.3), two_classes),
 ]
-if "temperature" in CalibratedClassifierCV.__doc__:  # since scikit-learn 1.8
-    TEMPERED = CalibratedClassifierCV(LOGISTIC, cv=2, method="temperature")
-    COMPOSITIONS += [(TEMPERED, clusters), (TEMPERED, two_classes)]
 COMPOSED = [Case(type(made), {}, made, generate) for made, generate in COMPOSITIONS]
 OWN = [kind for kind in released_classes() if kind.__module__.startswith("sklearn.")]
 SUPPORTED = [Case(kind, {}) for kind in sorted(OWN, key=lambda kind: kind.__name__)]

@@ -10,11 +10,9 @@ from fractions import Fraction
 import numpy as np
 from scipy import sparse
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import PCA
-from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -71,15 +69,8 @@ CASES = [
     (BALL, bounded(Ridge()), 0, 0.4, 0.95),
     (LARGE, bounded(LinearRegression(fit_intercept=False)), 0, 0.4, 0.95),
     (BOX, bounded(Ridge(alpha=0.1)), 0, 0.4, 0.95),
-    (BALL, EmpiricalCovariance(), None, 0.4, 0.95),
-    (SMALL, EmpiricalCovariance(assume_centered=True), None, 0.4, 0.95),
     (BOX, PCA(2), None, 0.4, 0.9),
     (LARGE, PCA(2), None, 0.4, 0.95),
-    ([], BernoulliNB(binarize=0.2), 3, 0.95, 0.95),
-    ([ClipBox(0, 1)], BernoulliNB(binarize=None), 2, 0.95, 0.95),
-    ([], DummyClassifier(), 3, 0.95, 0.95),
-    ([ClipBox(0, [3, 1, 2.5, 0, 4])], CategoricalNB(min_categories=3), 2, 0.75, 0.85),
-    ([ClipBox(0, 3)], CategoricalNB(), 3, 0.95, 0.95),
 ]
 N_FEATURES = 5
 

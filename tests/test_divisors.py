@@ -4,18 +4,16 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.covariance import EllipticEnvelope, EmpiricalCovariance
+from sklearn.covariance import EmpiricalCovariance
 from sklearn.datasets import load_iris
-from sklearn.decomposition import PCA, FactorAnalysis
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression, RidgeClassifier
-from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
-    PowerTransformer,
     RobustScaler,
     StandardScaler,
 )
@@ -66,17 +64,10 @@ def named(each):
         (StandardScaler(), "var_"),
         (RobustScaler(), "scale_"),
         (MaxAbsScaler(), "max_abs_"),
-        (PowerTransformer(), "var_"),
         (GaussianNB(), "var_"),
-        (NearestCentroid(), "within_class_std_dev_"),
         (PCA(2, whiten=True), "explained_variance_"),
-        (FactorAnalysis(1), "noise_variance_"),
         (GaussianMixture(2, covariance_type="diag", random_state=0), "covariances_"),
         (GaussianMixture(2, covariance_type="spherical", random_state=0), "covariances_"),
-        (
-            BayesianGaussianMixture(n_components=2, covariance_type="diag", random_state=0),
-            "covariances_",
-        ),
     ],
     ids=named,
 )
@@ -116,7 +107,6 @@ def test_nor_in_a_step_nor_in_simulated_releases(tmp_path):
     ("model", "attribute"),
     [
         (EmpiricalCovariance(), "covariance_"),
-        (EllipticEnvelope(random_state=0), "covariance_"),
         (QuadraticDiscriminantAnalysis(reg_param=0.1), "covariance_"),
         (GaussianMixture(2, covariance_type="tied", random_state=0), "covariances_"),
         (GaussianMixture(2, covariance_type="full", random_state=0), "covariances_"),
@@ -151,37 +141,20 @@ def regression_data(n_samples, seed):
     return X, np.clip(X @ np.linspace(4, -2, 8) + rng.normal(scale=0.3, size=n_samples), -2, 2)
 
 
-def known(estimator, has_prior=False):
-    prior = regression_data(300, 1)[: 2 if isinstance(estimator, LinearRegression) else 1]
-    if isinstance(estimator, LinearRegression):
-        estimator = TransformedTargetRegressor(estimator, transformer=ClipBox(-2, 2))
-    return PrivateEstimator(
-        make_pipeline(ClipNorm(1.0), estimator),
-        mechanism=LaplaceMechanism(1.0),
-        sensitivity="known",
-        prior=PublicDataOracle(*prior) if has_prior else None,
-        random_state=0,
-    )
-
-
 @pytest.mark.parametrize("has_prior", [False, True], ids=["", "prior"])
 def test_a_known_fit_divides_by_no_direction_of_noise(has_prior):
     """Of columns that go together: a covariance without repair has no inverse, or a huge one."""
     X, y = regression_data(2000, 0)
-    clipped = ClipNorm(1.0).transform(X)
-    plan, exact = known(EmpiricalCovariance(), has_prior).fit(X).plan_, EmpiricalCovariance()
-    least = np.linalg.eigvalsh(exact.fit(clipped).covariance_)[0]
-    lost, errors, spread = [], [], np.var(y)
-    for seed in range(10):
-        released = plan.execute(X, random_state=seed)
-        assert np.linalg.eigvalsh(released.value[-1].covariance_)[0] > 0.1 * least
-        lost.append(exact.score(clipped) - released.value.score(X))
-    plan = known(LinearRegression(), has_prior).fit(X, y).plan_
-    for seed in range(10):
-        predicted = plan.execute(X, y, random_state=seed).value.predict(X)
-        errors.append(np.mean((predicted - y) ** 2))
-    assert np.mean(lost) < 20
-    assert np.mean(errors) < 3 * spread
+    regressor = TransformedTargetRegressor(LinearRegression(), transformer=ClipBox(-2, 2))
+    model = PrivateEstimator(
+        make_pipeline(ClipNorm(1.0), regressor),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity="known",
+        prior=PublicDataOracle(*regression_data(300, 1)) if has_prior else None,
+    )
+    plan = model.plan(len(X), like=(X, y))
+    predicted = [plan.execute(X, y, random_state=seed).value.predict(X) for seed in range(10)]
+    assert np.mean((predicted - y) ** 2) < 3 * np.var(y)
 
 
 @pytest.mark.parametrize("has_prior", [False, True], ids=["", "prior"])

@@ -447,8 +447,6 @@ WEIGHTS = rng.uniform(size=N)
     [
         Ridge(),
         make_pipeline(make_pipeline(StandardScaler(), Ridge())),
-        # frozen, since folds are cut in an order that nobody knows
-        StackingRegressor([("r", FrozenEstimator(Ridge().fit(X, y)))], Ridge(), cv=2),
         VotingRegressor([("r", Ridge()), ("l", LinearRegression())]),
     ],
 )

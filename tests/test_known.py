@@ -11,15 +11,13 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.covariance import EmpiricalCovariance
-from sklearn.decomposition import NMF, PCA
-from sklearn.dummy import DummyClassifier
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomTreesEmbedding
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -113,13 +111,10 @@ TIGHT = {"tol": 1e-12, "max_iter": 10_000}
 EXACT_FITS = [
     (GaussianNB(), BOX, "theta_ var_ class_prior_"),
     (MultinomialNB(), ClipBox(0, 50), "feature_log_prob_ class_log_prior_"),
-    (BernoulliNB(binarize=1.5), ClipBox(0, 50), "feature_log_prob_ class_log_prior_"),
     (StandardScaler(), BOX, "mean_ var_ scale_"),
     (Ridge(alpha=3.0), FAR, "coef_ intercept_"),
     (LinearRegression(), FAR, "coef_ intercept_"),
     (LinearRegression(fit_intercept=False), FAR, "coef_"),
-    (EmpiricalCovariance(), FAR, "location_ covariance_ precision_"),
-    (EmpiricalCovariance(assume_centered=True), FAR, "covariance_"),
     (PCA(2), ClipBox(-9, 9), "components_"),
     (PCA(2, whiten=True), ClipBox(-9, 9), "explained_variance_"),
     *(
@@ -157,17 +152,15 @@ def test_without_noise_the_fit_is_exact(data, estimator, clip, names):
 
 @pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-5)])
 def test_the_sensitivity_is_in_the_norm_of_the_mechanism(data, mechanism):
-    plan = private(BernoulliNB(), mechanism=mechanism).plan(300, like=data)
-    expected = 3 + 3**0.5 if mechanism.order == 1 else 3**0.5
+    plan = private(GaussianNB(), ClipBox(0, 1), mechanism=mechanism).plan(300, like=data)
+    expected = 3 * 2 * (1 + 0.75**0.5) + 3**0.5 if mechanism.order == 1 else 2 * 3**0.5
     assert plan.sensitivity.value == pytest.approx(expected / 300)
     assert plan.sensitivity.value >= expected / 300
-    assert set(plan.standard_errors) == {"class_sums"}
+    assert set(plan.standard_errors) == {"class_moments"}
     assert plan.n_evaluations == 0
 
 
-@pytest.mark.parametrize(
-    "estimator", [MomentClassifier(), GaussianNB(), MultinomialNB(), BernoulliNB()]
-)
+@pytest.mark.parametrize("estimator", [MomentClassifier(), GaussianNB(), MultinomialNB()])
 def test_an_absent_class_is_no_error(data, estimator):
     """An error would tell that nobody in the data has the label."""
     noise = {"mechanism": LaplaceMechanism(1.0), "classes": ["a", "b", "c"]}
@@ -243,7 +236,7 @@ def test_no_record_is_refused_not_even_by_a_search(data, scaler):
     ridge = TransformedTargetRegressor(Ridge(), transformer=ClipBox(0, 1), check_inverse=False)
     machine, regressor = LogisticRegression(C=0.01, **TIGHT), MomentRegressor(y_range=(0, 1))
     machine.set_params(fit_intercept=False)
-    labeled = [MomentClassifier(), GaussianNB(), BernoulliNB(), machine]
+    labeled = [MomentClassifier(), GaussianNB(), machine]
     for estimator in (*labeled, regressor, ridge):
         is_labeled = estimator in labeled
         noise = {"mechanism": LaplaceMechanism(1.0), "unlabeled": not is_labeled}
@@ -308,7 +301,6 @@ WRONG = [
      "StandardScaler"),
     (step(Nystroem(lambda x, z: x @ z, n_components=2)), GaussianNB(), {}, "Nystroem"),
     (step(Centered()), GaussianNB(), {}, "Centered"),
-    (step(NMF(2)), GaussianNB(), {}, "NMF"),
     (step(make_pipeline(MinMaxScaler(), Centered())), GaussianNB(), {}, "Centered"),
     ([MyFrozen(StandardScaler().fit(X_PUBLIC)), ClipNorm()], GaussianNB(), {}, "MyFrozen"),
     ([StandardScaler(), ClipNorm()], MomentClassifier(), {}, "StandardScaler"),
@@ -331,18 +323,11 @@ WRONG = [
     (BALL, RandomForestClassifier(), {}, "Forest"),
     (BALL, MomentClassifier(), {"classes": None}, "'classes'"),
     (BALL, MultinomialNB(), {}, "not negative"),
-    (BALL, BernoulliNB(binarize=None), {}, "ClipBox"),
     (BALL, PCA(0.9), NO_LABELS, "components"),
     (BALL, GaussianNB(), {"release": ["theta_"]}, "'release'"),
-    ([], DummyClassifier(strategy="uniform"), {}, "learns nothing"),
-    *(
-        (clips, CategoricalNB(), {}, "ClipBox.0, highest")
-        for clips in ([], [ClipBox(-1, 3)], [ClipBox(0, 1e7)])
-    ),
 ]  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of NMF on few rows
 @pytest.mark.loop(("steps", "estimator", "others", "word"), WRONG)
 def test_what_has_no_bound_is_refused_before_the_budget_pays(data, steps, estimator, others, word):
     accountant = PrivacyAccountant(":memory:", epsilon=1.0)
@@ -480,9 +465,7 @@ def test_one_missing_number_does_not_make_others_of_the_rest(container, steps):
         model.fit(make(after))
 
 
-@pytest.mark.parametrize(
-    "estimator", [LinearRegression(), Ridge(1e-9), EmpiricalCovariance(), PCA(3, whiten=True)]
-)
+@pytest.mark.parametrize("estimator", [LinearRegression(), Ridge(1e-9), PCA(3, whiten=True)])
 def test_columns_that_are_the_same_are_as_in_scikit_learn(estimator):
     """Which it is that a solver divides by zero depends on rounding."""
     for seed in range(5):
@@ -491,39 +474,13 @@ def test_columns_that_are_the_same_are_as_in_scikit_learn(estimator):
         X, y = np.hstack([X, X, np.full_like(X, 1 / 3)]), np.clip(2 * X[:, 0] + 0.1, -1, 1)
         if not hasattr(estimator, "predict"):
             model = private(estimator, ClipBox(-1, 1), unlabeled=True).fit(X)
-            attribute = "explained_variance_" if isinstance(estimator, PCA) else "covariance_"
             found, expected = (
-                getattr(each, attribute) for each in (model.estimator_[-1], clone(estimator).fit(X))
+                each.explained_variance_ for each in (model.estimator_[-1], clone(estimator).fit(X))
             )
             np.testing.assert_allclose(found, expected, atol=1e-12)
-            assert np.diag(np.atleast_2d(found)).min() >= 0
+            assert found.min() >= 0
         else:
             wrapped = TransformedTargetRegressor(estimator, transformer=ClipBox(-1, 1))
             model = private(wrapped, ClipBox(-1, 1), unlabeled=True).fit(X, y)
             expected = clone(estimator).fit(X, y).predict(X)
             np.testing.assert_allclose(model.predict(X), expected, atol=1e-5)
-
-
-CATEGORIES = ClipBox(0, [3, 3, 5])
-
-
-def test_counts_are_exact_without_noise_and_any_record_is_taken():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 4, size=(300, 3)).astype(float)
-    y = np.where(X[:, 0] + rng.integers(0, 2, 300) > 2, "yes", "no")
-    labels = {"classes": ["no", "yes"]}
-    shares = private(DummyClassifier(), **labels).fit(X, y).estimator_[-1].class_prior_
-    np.testing.assert_allclose(shares, [np.mean(y == "no"), np.mean(y == "yes")])
-    exact = CategoricalNB(min_categories=[4, 7, 6], fit_prior=False).fit(X, y)
-    mine = CategoricalNB(min_categories=[2, 7, 1], fit_prior=False)
-    released = private(mine, CATEGORIES, **labels).fit(X, y).estimator_[-1]
-    np.testing.assert_allclose(released.predict_proba(X), exact.predict_proba(X))
-    assert released.n_categories_.tolist() == [4, 7, 6]
-    X[:4] = np.array([np.nan, np.inf, -np.inf, 1e300])[:, None]
-    y[:] = "no"  # the other class is absent
-    labels["mechanism"] = LaplaceMechanism(1.0)
-    for model in (
-        private(DummyClassifier(strategy="stratified"), **labels),
-        private(mine, CATEGORIES, **labels),
-    ):
-        assert set(model.fit(X, y).predict(X[4:])) <= {"no", "yes"}

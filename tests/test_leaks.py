@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, LinearSVC, OneClassSVM
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import (
@@ -101,8 +101,6 @@ MACHINES = [
     KernelDensity(bandwidth=2.0),
     SVC(),
     KNeighborsRegressor(),
-    KNeighborsClassifier(weights="distance"),
-    OneClassSVM(),
 ]
 
 
@@ -127,7 +125,7 @@ def test_released_function_holds_no_secret(machine):
         assert search(released(1.0, code)) == []
     (found,) = (leak for leak in search(clone(machine).fit(*dataset)) if leak.where == "pickle")
     assert found.n_found >= X.size / 2
-    if len(dataset) == 2 or isinstance(machine, OneClassSVM):  # densities are normalized
+    if len(dataset) == 2:  # densities are normalized
         assert search(released(np.inf))
 
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
-from sklearn.ensemble import ExtraTreesClassifier, StackingClassifier, VotingClassifier
+from sklearn.ensemble import ExtraTreesClassifier, VotingClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -153,7 +153,6 @@ def test_a_plan_that_is_executed_names_the_columns_too(model, tmp_path):
     ("ensemble", "labels"),
     [
         (VotingClassifier, [1, 2]),
-        (partial(StackingClassifier, cv=2), ["a", "b"]),
         (None, [True, False]),
     ],
 )

@@ -15,15 +15,10 @@ from sklearn.base import clone
 from skdp.core.checks import shown
 from skdp.core.classes import isinstance_by_name, named
 from skdp.core.types import Estimator
-from skdp.estimators.catalog import substitute_of, traits_of
 from skdp.estimators.catalog.compositions import is_frozen
-from skdp.estimators.members import configured_members
 
 # Splitters that select records by position.
 _BY_POSITION = named("sklearn.model_selection", "PredefinedSplit TimeSeriesSplit")
-
-# The random_state of ensembles whose members depend on it, where it was left open.
-STRUCTURAL_SEED = 0
 
 # Parameters that make a fit print, each with its silent value.
 VERBOSITY = {"verbose": 0, "verbosity": 0, "disp": 0, "iprint": -1}
@@ -35,29 +30,8 @@ def describe(estimator: Estimator) -> str:
 
 
 def without_side_effects(estimator: Estimator) -> Estimator:
-    """Return a clone whose fit writes no cache, prints nothing and has a repeatable structure."""
-    estimator = make_quiet(clone(estimator))
-    settings = {
-        member.named("random_state"): STRUCTURAL_SEED
-        for member in configured_members(estimator)
-        if traits_of(member.estimator).seeded_structure
-        and not isinstance(member.estimator.random_state, Integral)
-    }
-    return _with_substitutes(estimator.set_params(**settings))
-
-
-def _with_substitutes(estimator: Estimator) -> Estimator:
-    """Replace members, or the estimator itself, by their substitutes."""
-    settings = {}
-    for path, member, transforms in configured_members(estimator):
-        kind = substitute_of(member, transforms)
-        if kind is not None:
-            made = kind(**member.get_params(deep=False))
-            vars(made).update(vars(member))  # with what set_output has set
-            settings["__".join(path)] = made
-    if "" in settings:
-        return settings[""]
-    return estimator.set_params(**settings)
+    """Return a clone whose fit writes no cache, prints nothing and calls nobody back."""
+    return make_quiet(clone(estimator))
 
 
 def check_configuration(estimator: Estimator) -> None:

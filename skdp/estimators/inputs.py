@@ -15,7 +15,7 @@ from skdp.core.dataset import Dataset
 from skdp.core.types import Estimator
 from skdp.estimators.catalog import CATALOG, entry_of, is_stateless, traits_of
 from skdp.estimators.catalog.compositions import is_frozen, is_pipeline, is_placeholder
-from skdp.estimators.members import configured_members, is_composition, last_step
+from skdp.estimators.members import configured_members, last_step
 
 
 def takes(estimator: Estimator, kind: str) -> bool:
@@ -33,8 +33,8 @@ def takes(estimator: Estimator, kind: str) -> bool:
         return True
     if isinstance_by_name(estimator, "sklearn.preprocessing.FunctionTransformer"):
         return not estimator.validate  # its function may take anything
-    walked = configured_members(estimator) if is_composition(estimator) else []
     unseen = () if getattr(estimator, "passthrough", False) else ("final_estimator",)
+    walked = configured_members(estimator)
     members = [member for path, member, _ in walked if len(path) == 1 and path[0] not in unseen]
     return bool(members) and all(takes(member, kind) for member in members)
 
@@ -114,9 +114,6 @@ def order_matters(estimator: Estimator) -> bool:
 
 
 def _visits_in_fixed_order(estimator: Estimator) -> bool:
-    traits = traits_of(estimator)
-    if traits.bags:
-        return True
     parameters = estimator.get_params(deep=False)
     if "cv" in parameters:
         return True  # folds are cut by position

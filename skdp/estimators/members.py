@@ -117,9 +117,7 @@ def parameter_path(fitted: Estimator, path: Sequence[str]) -> tuple[str, ...]:
     found = []
     for name in path:
         if "[" in name:
-            # ClassifierChain has base_estimator before scikit-learn 1.7
-            parameters = fitted.get_params(deep=False)
-            found.append("estimator" if "estimator" in parameters else "base_estimator")
+            found.append("estimator")
         else:
             found.append(name)
         fitted = dict(_members(fitted))[name]
@@ -151,8 +149,6 @@ def drop_out_of_bag(released: Estimator) -> None:
 def classes_of_outputs(fitted: Estimator, n_outputs: int = 1) -> list[NDArray]:
     """Return the class labels of a classifier, in the order of the outputs."""
     fitted = last_step(fitted)
-    if hasattr(fitted, "order_"):  # of a chain
-        return [fitted.classes_[place] for place in np.argsort(fitted.order_)]
     if isinstance(fitted.classes_, list):
         return fitted.classes_
     return [fitted.classes_] if n_outputs == 1 else [np.array([0, 1])] * n_outputs
@@ -222,11 +218,6 @@ def with_canonical_steps(
         if path in steps:
             step = exchanged.setdefault(path, CanonicalStep(steps[path], {}))
             first = step.parts.setdefault(columns_of(part.public_fit), part)
-            if not part.names and first.anchor() != part.anchor():
-                raise ValueError(
-                    f"The members of {type(public_fit).__name__} see different landmarks of "
-                    "Nystroem, and these must be public. Map the records before, in a pipeline."
-                )
             part = replace(part, public_fit=first.public_fit)
         aligned.append(part)
     settings = {"__".join(path): step for path, step in exchanged.items()}

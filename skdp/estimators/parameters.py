@@ -161,7 +161,7 @@ def _released_parts(public_fit: Estimator, release: str | Sequence[str]) -> list
     for path, names in found.items():
         part, released = reach(public_fit, path), tuple(names)
         # an unknown class is taken as it is
-        entry = released_entry(part, path) or Entry(attributes=released)
+        entry = released_entry(part) or Entry(attributes=released)
         parts.append(ReleasedPart(path, released, part, entry))
     return parts
 
@@ -170,8 +170,7 @@ def _attributes_of(path: tuple[str, ...], part: Estimator) -> tuple[str, ...]:
     if type(part).__name__ == "_ConstantPredictor":
         raise ValueError(
             f"The member {'__'.join(path)} has learned nothing, because it saw only one class. "
-            "Use an oracle with more varied labels, or, for OutputCodeClassifier, another "
-            "random_state."
+            "Use an oracle with more varied labels."
         )
     return lookup(part, path).names(part)
 

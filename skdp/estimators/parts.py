@@ -100,9 +100,8 @@ class ReleasedPart:
 
     @property
     def is_anchored(self) -> bool:
-        """Whether what is released, or the step as it is if that is nothing, has a public form."""
-        entry = self.entry
-        return entry.depends_on_public_fit and (bool(self.names) or entry.attributes == ())
+        """Whether what is released has a public form."""
+        return self.entry.depends_on_public_fit and bool(self.names)
 
     def anchor(self) -> bytes:
         """Return what the values depend on besides the data: all floats of the public fit."""

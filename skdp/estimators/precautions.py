@@ -17,8 +17,6 @@ from skdp.estimators.catalog import (
     entry_of,
     is_stateless,
     lookup,
-    substitute_of,
-    traits_of,
 )
 from skdp.estimators.configuration import members_in, without_side_effects
 from skdp.estimators.members import configured_members, fitted_parts, is_composition, last_step
@@ -49,7 +47,7 @@ def has_parameters(estimator: Estimator) -> bool:
 
 def _check_transforms(step: Estimator) -> None:
     """Refuse a step that transforms if only its predictions can be released."""
-    if "transform" not in entry_of(step).unserved or substitute_of(step, True) is not None:
+    if "transform" not in entry_of(step).unserved:
         return
     raise ValueError(
         f"PrivateEstimator cannot release {type(step).__name__} with release='auto' as a step that "
@@ -64,12 +62,10 @@ def _check_trees(estimator: Estimator) -> None:
     if is_tree(last):
         LeafTarget().check(estimator)
     for _, part, _ in configured_members(estimator):
-        traits = traits_of(part)
-        bagged = traits.bags and part.estimator is None
-        if bagged or (traits.tree and part is not last):
-            name = "DecisionTree" if bagged else type(part).__name__
+        if is_tree(part) and part is not last:
             raise ValueError(
-                f"PrivateEstimator cannot release {name} inside {type(estimator).__name__}: which "
+                f"PrivateEstimator cannot release {type(part).__name__} inside "
+                f"{type(estimator).__name__}: which "
                 "leaves there are is learned from the records. A tree or forest releases its leaf "
                 "values when it is the whole estimator or the last step of a pipeline."
             )

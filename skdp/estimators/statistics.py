@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,8 +61,6 @@ class Statistic(ABC):
     largest: float
     name: str
     """Name of the mean."""
-    needs_clip: ClassVar[bool] = True
-    """Whether records must be clipped."""
 
     errors: Matrix | float = 0.0
     """Standard errors of the released mean."""
@@ -76,13 +73,13 @@ class Statistic(ABC):
         self.front = front
         self.y_range = y_range
         self.n_features = len(front.low)
-        if self.needs_clip and math.isinf(front.radius):
+        if math.isinf(front.radius):
             raise ValueError(
                 f"No sensitivity of {type(estimator).__name__} is known on paper without bounds on "
                 "the records. Put ClipNorm(radius) or ClipBox(low, high), with public parameters "
                 f"of a size between {LEAST} and {MOST}, right before it in a pipeline."
             )
-        if self.needs_clip and not LEAST <= front.radius <= ROUND_UP * MOST:
+        if not LEAST <= front.radius <= ROUND_UP * MOST:
             raise ValueError(
                 f"Records must have lengths up to a number in [{LEAST}, {MOST}], or else bounds "
                 f"over- or underflow. The clips allow {front.radius}. Scale the records first."

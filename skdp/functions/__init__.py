@@ -4,7 +4,6 @@ from skdp.functions.additive import AdditiveTarget
 from skdp.functions.lattice import BernsteinTarget
 from skdp.functions.released import (
     ReleasedClassifier,
-    ReleasedOutlierDetector,
     ReleasedRegressor,
 )
 from skdp.functions.released_density import ReleasedDensity
@@ -14,6 +13,5 @@ __all__ = [
     "BernsteinTarget",
     "ReleasedClassifier",
     "ReleasedDensity",
-    "ReleasedOutlierDetector",
     "ReleasedRegressor",
 ]

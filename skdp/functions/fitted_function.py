@@ -12,7 +12,6 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from skdp.core.checks import check_rules
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.metric import KnownMetric
@@ -36,72 +35,25 @@ from skdp.functions.lattice import (
 from skdp.functions.released import (
     ReleasedClassifier,
     ReleasedFunction,
-    ReleasedOutlierDetector,
     ReleasedRegressor,
 )
 from skdp.functions.released_density import ReleasedDensity
 
-# Methods that can be released of each kind of estimator; "auto" takes the first that it has.
-METHODS: dict[str | None, tuple[str, ...]] = {
-    "classifier": ("decision_function", "predict_proba"),
-    "regressor": ("predict",),
-    "outlier_detector": ("decision_function",),
-}
-DENSITY = "score_samples"  # of all other kinds
+# The method that is released of each kind of estimator, the density of all others.
+METHODS: dict[str | None, str] = {"classifier": "decision_function", "regressor": "predict"}
+DENSITY = "score_samples"
 
 # Largest share of the oracle's records outside of the box.
 MOST_OUTSIDE = 0.5
 
 
 class FittedFunctionTarget(Target):
-    """A function that an estimator learns, through its values on a lattice.
+    """The target of a BernsteinTransformer: a function that an estimator learns, on its lattice.
 
-    A call fits a clone of the estimator, and evaluates one of its methods at the lattice points of
-    a box, which must hold at least half of the oracle's records. :meth:`restore` makes a
-    ReleasedDensity, ReleasedClassifier, ReleasedOutlierDetector or ReleasedRegressor of released
-    values alone. A density is clipped at zero and normalized, and class probabilities are projected
-    to the simplex.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        The estimator as configured. Callbacks and parameters such as `memory` and `verbose` are
-        switched off, since they would show a private fit.
-    transformer : BernsteinTransformer
-        Lattice and box.
-    public_fit : estimator object
-        The same estimator fitted on public records, for its class labels and columns.
-    method : {"auto", "score_samples", "decision_function", "predict_proba", "predict"}, \
-            default="auto"
-        The function to release. "auto" takes the decision function of classifiers and outlier
-        detectors (the probabilities of a classifier that has none), the prediction of regressors,
-        and of other estimators the density, which is the exponential of `score_samples`.
-
-    Raises
-    ------
-    ValueError
-        If the estimator has no such method, or more outputs than classes.
-    TypeError
-        If `transformer` is no BernsteinTransformer.
-
-    See Also
-    --------
-    skdp.PrivateEstimator : Its `release` takes this object, or a transformer for short.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.neighbors import KernelDensity
-    >>> from skdp import BernsteinTransformer, FittedFunctionTarget
-    >>> kde = KernelDensity(bandwidth=0.2)
-    >>> X = np.random.default_rng(0).uniform(size=(50, 1))
-    >>> bernstein = BernsteinTransformer(degree=10, feature_range=(0, 1))
-    >>> target = FittedFunctionTarget(kde, bernstein, public_fit=kde.fit(X))
-    >>> values = target(X, seed=0)
-    >>> values.shape
-    (11,)
-    >>> target.restore(values)
-    ReleasedDensity(...)
+    A call fits a clone of the estimator, and evaluates it at the lattice points of a box, which
+    must hold at least half of the oracle's records. `restore` makes a ReleasedDensity,
+    ReleasedClassifier or ReleasedRegressor of released values alone. A density is clipped at zero
+    and normalized.
     """
 
     fits_estimator = True
@@ -113,15 +65,19 @@ class FittedFunctionTarget(Target):
         estimator: Estimator,
         transformer: BernsteinTransformer,
         public_fit: Estimator,
-        *,
-        method: str = "auto",
     ):
         self.estimator = without_side_effects(estimator)
         names = getattr(public_fit, "feature_names_in_", None)
         self.transformer = fit_transformer(transformer, public_fit.n_features_in_, names)
         self.allow_nan = takes(estimator, "allow_nan")
-        self.method = _choose_method(public_fit, method)
         self._kind = get_tags(public_fit).estimator_type
+        self.method = METHODS.get(self._kind, DENSITY)
+        if self._kind == "outlier_detector" or not hasattr(public_fit, self.method):
+            raise ValueError(
+                f"{type(public_fit).__name__} has no function that can be released on a lattice: "
+                "needed is the decision_function of a classifier, a regressor, or the "
+                "score_samples of a density. Use release='predictions'."
+            )
         self._classes: Any = getattr(public_fit, "classes_", None)
         if isinstance(self._classes, list):
             raise ValueError(
@@ -176,11 +132,9 @@ class FittedFunctionTarget(Target):
     def restore(self, values: NDArray[np.float64]) -> ReleasedFunction:
         coefficients = coefficients_of(self.transformer, values, self._noise)
         if self._kind == "classifier":
-            return ReleasedClassifier(self.transformer, coefficients, self._classes, self.method)
+            return ReleasedClassifier(self.transformer, coefficients, self._classes)
         if self._kind == "regressor":
             return ReleasedRegressor(self.transformer, coefficients)
-        if self._kind == "outlier_detector":
-            return ReleasedOutlierDetector(self.transformer, coefficients)
         return ReleasedDensity.from_coefficients(self.transformer, coefficients)
 
     def with_noise(
@@ -209,29 +163,10 @@ class FittedFunctionTarget(Target):
         values = np.asarray(getattr(fitted, self.method)(points), dtype=np.float64)
         if self.method == DENSITY:  # in the units that the last step sees
             return np.exp(values) * stretch(self.transformer, before_last_step(fitted, points))
-        if self._kind != "classifier":
-            return values
-        if self.method == "predict_proba" and not self._columns:
-            values = values[:, 1]  # the other column is one minus it, and would cost noise
-        if values.shape[1:] != self._columns:
+        if self._kind == "classifier" and values.shape[1:] != self._columns:
             raise ValueError(
-                f"The {self.method} of a classifier with {len(self._classes)} classes must have "
+                f"The decision_function of a classifier of {len(self._classes)} classes must have "
                 "one column for each class, or be a vector for two classes. Got shape "
                 f"{values.shape}. An SVC needs decision_function_shape='ovr'."
             )
         return values
-
-
-def _choose_method(public_fit: Estimator, method: str) -> str:
-    """Return the method to release, of those that the estimator has."""
-    possible = METHODS.get(get_tags(public_fit).estimator_type, (DENSITY,))
-    offered = [name for name in possible if hasattr(public_fit, name)]
-    owner = type(public_fit).__name__
-    if not offered:
-        raise ValueError(
-            f"{owner} has no function that can be released on a lattice: needed is "
-            f"{' or '.join(possible)}."
-        )
-    rule = f"be 'auto' or one of {offered} for {owner}"
-    check_rules("FittedFunctionTarget", method=(method, method in ["auto", *offered], rule))
-    return offered[0] if method == "auto" else method

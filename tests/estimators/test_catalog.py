@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import all_estimators
 
 from skdp import (
@@ -39,17 +38,13 @@ pytestmark = QUIET
 
 # Outputs that need more than is released: they raise AttributeError rather than mislead.
 UNSERVED = {
-    "BernoulliRBM": {"score_samples"},
-    "CCA": {"transform", "inverse_transform"},
     "IncrementalPCA": {"score_samples"},
     "LinearDiscriminantAnalysis": {"transform"},
     "PCA": {"score_samples"},
-    "PLSCanonical": {"transform", "inverse_transform"},
-    "PLSRegression": {"transform", "inverse_transform"},
     "SimpleImputer": {"inverse_transform"},  # undoes indicators, which are refused
 }
 # Of several labels, each with a probability of its own.
-MULTILABEL = {"OneVsRestClassifier", "ClassifierChain"}
+MULTILABEL = {"OneVsRestClassifier"}
 CONFIGURED = [
     *SUPPORTED,
     *COMPOSED,
@@ -89,7 +84,7 @@ def test_every_estimator_of_scikit_learn_is_decided_about():
         if kind not in CATALOG and not is_stateless(stateless_example(kind)):
             undecided.append(name)
     assert undecided == []
-    assert len(OWN) >= 90
+    assert len(OWN) >= 70
 
 
 def test_every_entry_is_one_decision():
@@ -145,9 +140,6 @@ def test_members_have_names_that_can_be_written_by_hand(case):
 def assert_computes_the_same(case, restored, private):
     estimator = case.make()
     ordered = reorder(Dataset(*private), seed=0).parts if order_matters(estimator) else private
-    if case.name == "Nystroem":  # whose landmarks are public
-        public, _ = case.datasets()
-        estimator.set_params(nystroem=FrozenEstimator(estimator[0].fit(public[0])))
     fitted = clone(estimator).fit(*ordered)
     unserved = UNSERVED.get(case.name, ())
     found, expected = (outputs(model, unserved, private[0]) for model in (restored, fitted))
@@ -156,14 +148,13 @@ def assert_computes_the_same(case, restored, private):
         if not CATALOG[case.kind].depends_on_public_fit or name == "inverse_transform":
             np.testing.assert_allclose(found[name], output, rtol=1e-6, atol=1e-6, err_msg=name)
         else:
-            scaled = case.name in {"NMF", "MiniBatchNMF"}
-            assert_same_up_to_order(found[name], output, scaled=scaled)
+            assert_same_up_to_order(found[name], output)
     for name in unserved:
         with pytest.raises((AttributeError, NotImplementedError, ValueError)):
             evaluate(restored, name, private[0])
 
 
-POSITIVE = ("var_", "scale_", "explained_variance_", "noise_variance_", "max_abs_")
+POSITIVE = ("var_", "scale_", "explained_variance_", "max_abs_")
 
 
 def assert_in_range(restored):
@@ -185,21 +176,16 @@ def assert_in_range(restored):
     if isinstance(restored, PCA | IncrementalPCA | TruncatedSVD):
         products = restored.components_ @ restored.components_.T
         np.testing.assert_allclose(products, np.eye(len(products)), atol=1e-6)
-    if "quantiles_" in attributes:
-        assert np.all(np.diff(attributes["quantiles_"], axis=0) >= 0)
 
 
 SLOW = {  # they iterate, for each pair
-    *("DictionaryLearning", "MiniBatchDictionaryLearning", "SparsePCA", "MiniBatchSparsePCA"),
-    *("FastICA", "LatentDirichletAllocation", "MiniBatchNMF", "EllipticEnvelope", "MinCovDet"),
-    *("LogisticRegressionCV", "PowerTransformer"),
+    *("MinCovDet", "LogisticRegressionCV", "PowerTransformer"),
 }
 
 
 # Their public fit needs records such as theirs; that of the others is made without any.
 NEEDS_RECORDS = {
     *("CategoricalNB", "OneHotEncoder", "OrdinalEncoder", "TargetEncoder", "TfidfTransformer"),
-    "NeighborhoodComponentsAnalysis",
 }
 
 

@@ -6,8 +6,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
 from sklearn.cluster import DBSCAN, BisectingKMeans, KMeans
 from sklearn.compose import make_column_transformer
 from sklearn.covariance import EmpiricalCovariance
-from sklearn.cross_decomposition import PLSSVD, PLSRegression
-from sklearn.decomposition import PCA
+from sklearn.cross_decomposition import PLSSVD
+from sklearn.decomposition import NMF, PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (imported for its effect)
 from sklearn.feature_selection import SelectKBest
@@ -20,7 +20,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, LocalOutlierFactor
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
+from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler, TargetEncoder
 from sklearn.random_projection import SparseRandomProjection
 from sklearn.svm import SVC
 
@@ -86,15 +86,17 @@ def private(estimator, **options):
 @pytest.mark.loop(
     ("estimator", "words"),
     [
-        (TSNE(), "TSNE .* gives no function of new ones. Use PCA"),
+        (TSNE(), "TSNE .* places the training records themselves. Use PCA"),
         (DBSCAN(), "one label for each training record.* Use KMeans"),
-        (LocalOutlierFactor(novelty=True), "training records themselves.*BernsteinTransformer"),
-        (KNeighborsClassifier(), "training records themselves.*BernsteinTransformer"),
-        (SVC(), "unless its kernel is 'linear'. Use LinearSVC"),
+        (LocalOutlierFactor(novelty=True), "training records themselves.*predictions"),
+        (KNeighborsClassifier(), "training records themselves.*predictions"),
+        (SVC(kernel="linear"), "LinearSVC or LinearSVR. Use release='predictions'"),
+        (NMF(2), "Use PCA .*FrozenEstimator"),
+        (PowerTransformer(), "a StandardScaler behind it"),
+        (Nystroem(), "landmarks are training records. .*FrozenEstimator"),
         (GaussianProcessRegressor(), "training records themselves"),
-        (BisectingKMeans(2), "tree of splits .* private attribute. Use KMeans"),
-        (PLSSVD(1), "transform in private attributes. Use PLSRegression"),
-        (Nystroem("precomputed"), "a precomputed kernel has one column for each record"),
+        (BisectingKMeans(2), "Use KMeans"),
+        (PLSSVD(1), "transform in private attributes. Use PCA"),
         (SelectKBest(), "which columns it selects.*FrozenEstimator"),
         (SimpleImputer(add_indicator=True), "which columns have missing values"),
         (IterativeImputer(), "Use SimpleImputer"),
@@ -114,7 +116,7 @@ def test_refused_before_any_fit(estimator, words):
         assert Spy.fitted == 0
 
 
-STEP = PLSRegression(1)
+STEP = LinearDiscriminantAnalysis()
 
 
 @pytest.mark.loop(
@@ -129,7 +131,7 @@ STEP = PLSRegression(1)
 def test_step_that_only_predicts_is_refused_where_it_is_to_transform(line):
     """Else the budget would be spent on an estimator whose first output fails."""
     with pytest.raises(ValueError, match="as a step that transforms"):
-        private(line).fit(X, y)
+        private(line).fit(X, labels)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,6 @@ def test_step_that_only_predicts_is_refused_where_it_is_to_transform(line):
     [
         (PCA(2), "score_samples", ["mean_", "components_", "explained_variance_"]),
         (LinearDiscriminantAnalysis(), "transform", ["xbar_", "scalings_"]),
-        (PLSRegression(1), "transform", None),
     ],
 )
 def test_methods_that_need_more_than_is_released_are_not_there(estimator, method, names):
@@ -148,10 +149,9 @@ def test_methods_that_need_more_than_is_released_are_not_there(estimator, method
         model = private(wrapped, classes=classes)
         for candidate in (model, clone(model).fit(X, target)):
             assert not hasattr(candidate, method)
-    if names is not None:
-        names += ["noise_variance_"] * isinstance(estimator, PCA)
-        model = private(estimator, classes=classes, release=names).fit(X, target)
-        assert np.isfinite(getattr(model, method)(X)).all()
+    names += ["noise_variance_"] * isinstance(estimator, PCA)
+    model = private(estimator, classes=classes, release=names).fit(X, target)
+    assert np.isfinite(getattr(model, method)(X)).all()
 
 
 def test_deviations_that_need_more_than_is_released_are_refused():
@@ -292,7 +292,7 @@ def _restored(estimator, y, X=X):
 def test_table_says_what_is_released():
     names = {kind.__name__ for kind in OWN}
     lines = {line.name: line for line in supported_estimators() if line.name in names}
-    assert len(lines) == len(names) >= 90
+    assert len(lines) == len(names) >= 70
     assert list(lines) == sorted(lines, key=str.lower)
     assert lines["KMeans"] == ("KMeans", "clusterer", ("cluster_centers_",), "k d")
     assert lines["GaussianMixture"].kind == "density"

@@ -6,7 +6,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
-from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -39,7 +38,6 @@ LINEAR = [
     LinearRegression,
     LinearSVC,
     LogisticRegression,
-    NearestCentroid,
     Ridge,
     SGDClassifier,
     StandardScaler,

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
-from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_moons
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -20,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdp import (
     BernsteinTransformer,
     ExponentialMechanism,
-    FittedFunctionTarget,
     LaplaceMechanism,
     PrivateEstimator,
     PublicDataOracle,
@@ -34,9 +32,9 @@ from skdp.functions import (
     BernsteinTarget,
     ReleasedClassifier,
     ReleasedDensity,
-    ReleasedOutlierDetector,
     ReleasedRegressor,
 )
+from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.functions.lattice import lattice_metric
 
 MOONS, MOON_LABELS = make_moons(80, noise=0.2, random_state=0)
@@ -93,13 +91,12 @@ POINTS = np.random.default_rng(1).uniform(0.5, 2.5, size=(20, 2))
         (SVC(), (MOONS, MOON_LABELS), MOON_BOX, "decision_function", ReleasedClassifier),
         (SVC(), (IRIS, SPECIES), IRIS_BOX, "decision_function", ReleasedClassifier),
         (SVR(), (MOONS, MOONS[:, 0]), MOON_BOX, "predict", ReleasedRegressor),
-        (OneClassSVM(), (MOONS,), MOON_BOX, "decision_function", ReleasedOutlierDetector),
         (
             make_pipeline(StandardScaler(), SVC()),
             *((MOONS, MOON_LABELS), MOON_BOX, "decision_function", ReleasedClassifier),
         ),
     ],
-    ids=["two classes", "three classes", "regression", "outliers", "pipeline"],
+    ids=["two classes", "three classes", "regression", "pipeline"],
 )
 def test_infinite_epsilon_gives_the_bernstein_approximation(estimator, dataset, box, method, kind):
     model = private(estimator, dataset, box)
@@ -121,28 +118,6 @@ def test_infinite_epsilon_gives_the_approximate_density(order):
         expected = ReleasedDensity.from_coefficients(bernstein, coefficients).evaluate(points)
     released = private(KDE, (UNIT,), None, release=clone(bernstein))
     np.testing.assert_allclose(np.exp(released.score_samples(points)), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "n_classes", "method"),
-    [
-        (KNeighborsClassifier(15), 2, "auto"),
-        (KNeighborsClassifier(15), 3, "auto"),
-        (LogisticRegression(), 3, "predict_proba"),
-    ],
-)
-def test_probabilities_come_back(estimator, n_classes, method):
-    """A Bernstein polynomial of order 1 averages probabilities, so nothing has to be projected."""
-    X, y = IRIS[: 50 * n_classes], SPECIES[: 50 * n_classes]
-    exact, box = clone(estimator).fit(X, y), BernsteinTransformer(8, 1, feature_range=IRIS_BOX)
-    target = FittedFunctionTarget(estimator, box, exact, method=method)
-    model = private(estimator, (X, y), None, release=target)
-    expected = approximate(exact.predict_proba, 8, 1, IRIS_BOX, POINTS)
-    np.testing.assert_allclose(model.predict_proba(POINTS), expected, atol=1e-9)
-    np.testing.assert_allclose(np.exp(model.predict_log_proba(POINTS)), expected, atol=1e-9)
-    np.testing.assert_array_equal(model.predict(POINTS), expected.argmax(axis=1))
-    assert not hasattr(model, "decision_function")
-    assert model.estimator_.coefficients.shape == ((81,) if n_classes == 2 else (81, 3))
 
 
 def test_noise_is_on_every_value():
@@ -190,25 +165,20 @@ def test_lattice_comes_in_the_container_of_the_data(kind):
     [
         (SVC(), (MOONS, MOON_LABELS), is_classifier),
         (SVR(), (MOONS, MOONS[:, 0]), is_regressor),
-        (OneClassSVM(), (MOONS,), is_outlier_detector),
         (KernelDensity(), (MOONS,), None),
     ],
 )
 def test_released_estimators_are_estimators(estimator, dataset, is_of_kind):
     model = private(estimator, dataset, MOON_BOX)
     released = model.estimator_
-    kinds = [each(released) for each in (is_classifier, is_regressor, is_outlier_detector)]
+    kinds = [each(released) for each in (is_classifier, is_regressor)]
     assert sum(kinds) == (is_of_kind is not None)
     assert is_of_kind is None or is_of_kind(released)
     check_is_fitted(released)
     assert clone(released) is released
     assert released.fit(MOONS, MOON_LABELS) is released
     assert (model.n_features_in_, hasattr(model, "feature_names_in_")) == (2, False)
-    if is_of_kind is is_outlier_detector:
-        signs = np.where(model.decision_function(MOONS) < 0, -1, 1)
-        np.testing.assert_array_equal(model.predict(MOONS), signs)
-    else:
-        assert np.isfinite(model.score(*dataset))
+    assert np.isfinite(model.score(*dataset))
 
 
 def test_released_density_serves_as_an_oracle():
@@ -268,12 +238,12 @@ def test_a_target_of_other_class_labels_has_another_key():
 
 
 def test_targets_offer_the_metric():
-    svr, knn = SVR().fit(MOONS, MOONS[:, 0]), KNeighborsClassifier().fit(IRIS, SPECIES)
+    svr, svc = SVR().fit(MOONS, MOONS[:, 0]), SVC().fit(IRIS, SPECIES)
     moons, iris = (BernsteinTransformer(4, 1, feature_range=box) for box in (MOON_BOX, IRIS_BOX))
     for target, dataset, n_values, n_outputs in (
         (FittedFunctionTarget(svr, moons, svr), (MOONS, MOONS[:, 0]), 25, 1),
         (FittedFunctionTarget(svr, moons, svr), (MOONS, MOONS), 50, 2),
-        (FittedFunctionTarget(knn, iris, knn), (IRIS, SPECIES), 75, 3),
+        (FittedFunctionTarget(svc, iris, svc), (IRIS, SPECIES), 75, 3),
         (BernsteinTarget(lambda X, p: p, fitted(4)), (UNIT,), 5, 1),
     ):
         metric = target.output_metric(*dataset)
@@ -349,31 +319,23 @@ def test_lattice_is_safe_from_the_function():
 
 
 @pytest.mark.loop(
-    ("estimator", "dataset", "options", "message"),
+    ("estimator", "dataset", "message"),
     [
-        (SVC(), (MOONS, MOON_LABELS), {"method": "predict_proba"}, "one of"),
-        (SVC(), (MOONS, MOON_LABELS), {"method": "predict"}, r"\['decision_function'\] for SVC"),
-        (KernelDensity(), (MOONS,), {"method": "decision_function"}, "score_samples"),
-        (KMeans(2), (MOONS,), {}, "KMeans has no function"),
-        (
-            KNeighborsClassifier(),
-            (MOONS, np.stack([MOON_LABELS] * 2, axis=1)),
-            {},
-            "labels of several outputs",
-        ),
+        (KMeans(2), (MOONS,), "KMeans has no function"),
+        (OneClassSVM(), (MOONS,), "Use release='predictions'"),
+        (KNeighborsClassifier(), (MOONS, MOON_LABELS), "Use release='predictions'"),
         (
             SVC(decision_function_shape="ovo"),
             (np.repeat(MOONS, 2, axis=0), np.arange(160) % 4),
-            {},
             "decision_function_shape='ovr'",
         ),
     ],
 )
-def test_what_cannot_be_released_is_refused(estimator, dataset, options, message):
+def test_what_cannot_be_released_is_refused(estimator, dataset, message):
     public_fit = clone(estimator).fit(*dataset)
     with pytest.raises(ValueError, match=message):
         FittedFunctionTarget(
-            estimator, BernsteinTransformer(4, 1, feature_range=MOON_BOX), public_fit, **options
+            estimator, BernsteinTransformer(4, 1, feature_range=MOON_BOX), public_fit
         )
 
 

@@ -26,8 +26,7 @@ import sklearn
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.cross_decomposition import PLSRegression
-from sklearn.decomposition import NMF, PCA
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -39,7 +38,7 @@ from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
@@ -241,14 +240,11 @@ CASES = {
     ),
     "k-means": lambda: fitted(KMeans(3, n_init=1, random_state=0), X),
     "PCA": lambda: fitted(PCA(2), X),
-    "NMF": lambda: fitted(NMF(2, init="nndsvda", max_iter=2000), COUNTS),
     "mixture": lambda: fitted(GaussianMixture(3, random_state=0), X),
     "neural network": lambda: fitted(MLPClassifier((3,), max_iter=40, random_state=0), X, TWO),
-    "quantiles": lambda: fitted(QuantileTransformer(n_quantiles=5), X),
     "frozen scaler": lambda: fitted(
         make_pipeline(FrozenEstimator(StandardScaler().fit(X[:N])), LogisticRegression()), X, TWO
     ),
-    "partial least squares": lambda: fitted(PLSRegression(2), X, PAIR),
     "one model a response": lambda: fitted(MultiOutputRegressor(Ridge()), X, PAIR),
     "transformed response": lambda: fitted(
         TransformedTargetRegressor(Ridge(), transformer=StandardScaler()), X, RESPONSE

@@ -14,7 +14,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skdp import (
     BernsteinTransformer,
-    FittedFunctionTarget,
     GaussianOracle,
     LeafTarget,
     PublicDataOracle,
@@ -26,6 +25,7 @@ from skdp.core.dataset import as_dataset
 from skdp.core.target import FunctionTarget, pair_values
 from skdp.estimators.parameters import ParameterTarget
 from skdp.functions import AdditiveTarget
+from skdp.functions.fitted_function import FittedFunctionTarget
 
 N = 60
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 
 from sklearn.utils import get_tags
@@ -18,7 +17,7 @@ from skdp.estimators.catalog import (
     probabilistic,
     refused,
 )
-from skdp.estimators.catalog.entry import Entry, Traits, by_class, name_if
+from skdp.estimators.catalog.entry import Entry, Traits, by_class
 from skdp.estimators.packing import is_float, shapes_of
 
 # Attributes that describe the records of a fit and not the fitted function. In the public fit they
@@ -40,7 +39,6 @@ _KINDS = (
 )
 _ENTRIES = {name: e for kind in _KINDS for name, e in by_class(kind.ENTRIES).items()}
 CATALOG = ClassTable(_ENTRIES)
-_SUBSTITUTES = "skdp.estimators.substitutes"
 _UNKNOWN = Entry()
 
 
@@ -54,15 +52,9 @@ def traits_of(estimator: Estimator) -> Traits:
     return CATALOG.inherited(type(estimator), _UNKNOWN)
 
 
-def released_entry(estimator: Estimator, path: Sequence[str] = ()) -> Entry | None:
-    """Return the entry by which the exact class of a member at a path is released, if any."""
-    if path and ".calibrators[" in path[-1]:
-        return probabilistic.calibrator_entry(estimator)
-    kind = type(estimator)
-    entry = CATALOG.get(kind)
-    if kind.__module__ == _SUBSTITUTES:
-        is_projection = kind.__name__ == "DiscriminantProjection"
-        entry = linear.PROJECTION if is_projection else CATALOG.inherited(kind, _UNKNOWN)
+def released_entry(estimator: Estimator) -> Entry | None:
+    """Return the entry by which the exact class of an estimator is released, if any."""
+    entry = CATALOG.get(type(estimator))
     return None if entry is None or entry.attributes is None else entry
 
 
@@ -74,15 +66,6 @@ def is_stateless(estimator: Estimator) -> bool:
     # A Gaussian process can predict from its prior, so it claims to need no fit, but it does learn.
     is_refused = isinstance(entry.refuse, str)
     return entry.learns_nothing or not (is_refused or get_tags(estimator).requires_fit)
-
-
-def substitute_of(estimator: Estimator, transforms: bool) -> type | None:
-    """Return the class that takes the place of an estimator, None if there is none."""
-    entry = entry_of(estimator)
-    name = name_if(entry.substitute, estimator)
-    if not name or ("transform" in entry.unserved and not transforms):
-        return None
-    return getattr(importlib.import_module(_SUBSTITUTES), name)
 
 
 def check_releasable(estimator: Estimator) -> None:
@@ -98,7 +81,7 @@ def check_releasable(estimator: Estimator) -> None:
 def lookup(estimator: Estimator, path: Sequence[str] = ()) -> Entry:
     """Return the entry by which an estimator is released, or refuse an unknown class."""
     check_releasable(estimator)
-    entry = released_entry(estimator, path)
+    entry = released_entry(estimator)
     if entry is None:
         raise ValueError(_unknown(estimator, path))
     return entry

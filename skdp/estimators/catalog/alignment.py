@@ -14,11 +14,10 @@ from skdp.core.types import Estimator, Values
 
 @dataclass(frozen=True)
 class SignedRows:
-    """Give rows order and signs of public ones; `others` move along, `flipped` are turned."""
+    """Give rows order and signs of public ones; `others` move along."""
 
     reference: str
     others: tuple[str, ...] = ()
-    flipped: tuple[str, ...] = ()
 
     def __call__(self, values: Values, public_fit: Estimator) -> Values:
         """Return the values, aligned."""
@@ -27,9 +26,8 @@ class SignedRows:
         order = _match(-np.abs(cosines))
         signs = np.sign(cosines[order, np.arange(len(order))]).astype(rows.dtype)
         signs[signs == 0] = 1
-        moved = _moved(values, (self.reference, *self.others, *self.flipped), order)
-        flipped = {name: moved[name] * signs for name in self.flipped}
-        return moved | flipped | {self.reference: moved[self.reference] * signs[:, None]}
+        moved = _moved(values, (self.reference, *self.others), order)
+        return moved | {self.reference: moved[self.reference] * signs[:, None]}
 
 
 @dataclass(frozen=True)
@@ -38,13 +36,11 @@ class NearestRows:
 
     reference: str
     others: tuple[str, ...] = ()
-    unit: bool = False
 
     def __call__(self, values: Values, public_fit: Estimator) -> Values:
         """Return the values, aligned."""
         rows, public = values[self.reference], getattr(public_fit, self.reference)
-        scaled = (_unit_rows(rows), _unit_rows(public)) if self.unit else (rows, public)
-        order = _match(cdist(*scaled, metric="sqeuclidean"))
+        order = _match(cdist(rows, public, metric="sqeuclidean"))
         return _moved(values, (self.reference, *self.others), order)
 
 
@@ -62,9 +58,3 @@ def _match(costs: NDArray) -> NDArray:
     """Return, for each row of the public fit, the row that it is matched with."""
     rows, columns = linear_sum_assignment(costs)
     return rows[np.argsort(columns)]
-
-
-def scaled_as_public_fit(values: Values, name: str, public_fit: Estimator) -> Values:
-    """Scale the rows of a factor to the public lengths; the other factor changes inversely."""
-    lengths = np.linalg.norm(getattr(public_fit, name), axis=1, keepdims=True)
-    return values | {name: _unit_rows(values[name]) * lengths}

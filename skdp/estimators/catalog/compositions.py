@@ -41,18 +41,6 @@ def _named(fitted: Estimator) -> Members:
     return fitted.named_estimators_.items()
 
 
-def _stacked(fitted: Estimator) -> Members:
-    return [*_named(fitted), ("final_estimator", fitted.final_estimator_)]
-
-
-def _calibrated(fitted: Estimator) -> Members:
-    for i, pair in enumerate(fitted.calibrated_classifiers_):
-        name = f"calibrated_classifiers_[{i}]"
-        yield f"{name}.estimator", pair.estimator
-        for j, calibrator in enumerate(pair.calibrators):
-            yield f"{name}.calibrators[{j}]", calibrator
-
-
 def _fitted_to_columns(fitted: Estimator) -> Members:
     """List the transformers that give columns: one of an empty selection is left unfitted."""
     given = {name for name, where in fitted.output_indices_.items() if where.stop > where.start}
@@ -99,25 +87,9 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.model_selection.FixedThresholdClassifier": Entry(
         members=lambda fitted: [("estimator", fitted.estimator_)]
     ),
-    "sklearn.calibration.CalibratedClassifierCV": Entry(members=_calibrated),
-    "sklearn.ensemble BaggingClassifier BaggingRegressor": Entry(
-        members=_listed,
-        structure=lambda fitted: fitted.estimators_features_,
-        seeded_structure=True,
-        bags=True,
-    ),
-    "sklearn.ensemble StackingClassifier StackingRegressor": Entry(
-        members=_stacked, passes_weights=True
-    ),
     "sklearn.ensemble VotingClassifier VotingRegressor": Entry(members=_named, passes_weights=True),
     "sklearn.multiclass OneVsOneClassifier OneVsRestClassifier": Entry(members=_listed),
-    "sklearn.multiclass.OutputCodeClassifier": Entry(
-        members=_listed, structure=lambda fitted: fitted.code_book_, seeded_structure=True
-    ),
     "sklearn.multioutput MultiOutputClassifier MultiOutputRegressor": Entry(members=_listed),
-    "sklearn.multioutput ClassifierChain RegressorChain": Entry(
-        members=_listed, structure=lambda fitted: fitted.order_, seeded_structure=True
-    ),
     FROZEN: Entry(uses_response=False, learns_nothing=True),
     "sklearn.feature_extraction.FeatureHasher": Entry(learns_nothing=True),
     "sklearn.feature_extraction.text.HashingVectorizer": Entry(learns_nothing=True),

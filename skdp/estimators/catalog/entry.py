@@ -39,10 +39,6 @@ class Traits:
     takes_if: Callable[[Iterable[bool]], bool] = all
     # ``transforms(owner, name, owner_transforms)`` says whether a member transforms for the next
     transforms: Callable[[Estimator, str, bool], bool] | None = None
-    # whether `random_state` decides what a member is or sees: left open, it is set to one number
-    seeded_structure: bool = False
-    # whether members see records drawn by position, and are trees where none are given
-    bags: bool = False
     # whether it passes weights on to its members, though its signature does not say so
     passes_weights: bool = False
 
@@ -52,7 +48,6 @@ class Entry(Traits):
     """How exactly one class is released, or why it is not."""
 
     # the fitted attributes to release, as "mean_ if with_mean", "mean_ if not centered" or
-    # "coef_ if kernel=linear", a condition that `substitute` may have too; or
     # ``attributes(estimator)`` names them, before a fit too
     attributes: tuple[str, ...] | Callable[[Estimator], tuple[str, ...]] | None = None
     # ``finish(released, public_fit)`` repairs noised attributes and derives others from them
@@ -69,11 +64,6 @@ class Entry(Traits):
     public: tuple[str, ...] = ()
     # attributes of the public fit, separated by spaces, that would mislead: nothing replaces them
     misleading: str = ""
-    # whether `read` takes more than the structure from the public fit
-    anchored: bool = False
-    # the class in skdp.estimators.substitutes that takes its place, if `transform` is unserved only
-    # where the estimator transforms for a next step
-    substitute: str = ""
     # how many numbers are released: d features; k classes, outputs, components or clusters
     numbers: str = ""
     # methods that need more than is released
@@ -91,7 +81,7 @@ class Entry(Traits):
     @property
     def depends_on_public_fit(self) -> bool:
         """Whether the released values depend on the values of the public fit."""
-        return self.anchored or self.align is not None
+        return self.align is not None
 
     def names(self, estimator: Estimator) -> tuple[str, ...]:
         """Name the attributes to release of an estimator; none where `attributes` is None."""
@@ -106,11 +96,8 @@ class Entry(Traits):
 
 
 def name_if(conditional: str, estimator: object) -> str:
-    """Return the name in "name if parameter", or "if not" or "=value", where that holds, or ""."""
+    """Return the name in "name if parameter", or "name if not parameter", where it holds, or ""."""
     name, _, condition = conditional.partition(" if ")
-    condition, _, wanted = condition.partition("=")
-    if wanted:
-        return name if getattr(estimator, condition) == wanted else ""
     value = getattr(estimator, condition.removeprefix("not "), True) if condition else True
     is_set = np.ndim(value) > 0 or bool(value)
     return name if is_set != condition.startswith("not ") else ""

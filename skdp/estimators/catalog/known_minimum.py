@@ -27,6 +27,8 @@ WIDTH = 1e-4
 class Loss(ABC):
     """A convex function of the margin that falls, with a continuous slope."""
 
+    at_zero: ClassVar[float]
+    """The loss of a margin of 0."""
     curvature: ClassVar[float] = 1.0
     """The largest second derivative, or more."""
     widths: ClassVar[tuple[float, ...]] = (0.0,)
@@ -36,67 +38,34 @@ class Loss(ABC):
     def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
         """Return how steeply the loss falls at each margin, and its second derivative."""
 
-    @abstractmethod
     def farthest(self, load: float) -> float:
-        """Return how far from 0 a margin of a minimizer can be; the load is C n R^2."""
+        """Return how far from 0 a margin of a minimizer can be; the load is C n R^2.
 
-    @abstractmethod
-    def moved(self, share: float, farthest: float) -> float:
-        """Return how far one record can move the minimizer, in units of C R; the share is C R^2."""
+        At the minimum the value is at most that at 0, and the gradient is 0.
+        """
+        return min(math.sqrt(2 * load * self.at_zero), load)
 
 
 class Logistic(Loss):
     """The loss log(1 + exp(-m))."""
 
+    at_zero = math.log(2)
+
     def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
         doubts = expit(-margins)
         return doubts, doubts * (1 - doubts)
-
-    def farthest(self, load: float) -> float:
-        """At the minimum the value is at most that at 0, and the gradient is 0."""
-        return min(math.sqrt(2 * load * math.log(2)), load)
-
-    def moved(self, share: float, farthest: float) -> float:
-        """No slope is above that at the farthest margin."""
-        return 2 * float(expit(farthest))
-
-
-class SquaredHinge(Loss):
-    """The loss max(1 - m, 0)^2."""
-
-    curvature = 2.0
-
-    def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
-        below = np.maximum(1 - margins, 0)
-        return 2 * below, 2.0 * (below > 0)
-
-    def farthest(self, load: float) -> float:
-        """With q = 2 load it is q / (1 + q) up to q = 1, and sqrt(q) / 2 beyond."""
-        return 2 * load / (1 + 2 * load) if load <= 0.5 else math.sqrt(load / 2)
-
-    def moved(self, share: float, farthest: float) -> float:
-        """A record lowers its own slope, to 2 / (1 + x) with x = 2 share up to 1."""
-        each = 2 / (1 + 2 * share) if share <= 0.5 else 1 / math.sqrt(2 * share)
-        return 2 * (1 + farthest) * each
 
 
 class Hinge(Loss):
     """The loss max(1 - m, 0), with a parabola in the place of its corner."""
 
+    at_zero = 1.0
     curvature = 1 / WIDTH
     widths = (1e4, 1e3, 100.0, 10.0, 1.0, 0.1, 0.01, 0.001, WIDTH)  # flat first: few steps
 
     def slopes(self, margins: NDArray, width: float) -> tuple[NDArray, NDArray]:
         below = 1 - margins
         return np.clip(below / width, 0, 1), ((below > 0) & (below < width)) / width
-
-    def farthest(self, load: float) -> float:
-        """At the minimum the value is at most that at 0, and the gradient is 0."""
-        return min(math.sqrt(2 * load), load)
-
-    def moved(self, share: float, farthest: float) -> float:
-        """No slope is above 1."""
-        return 2.0
 
 
 class Coefficients(Statistic):
@@ -135,19 +104,22 @@ class Coefficients(Statistic):
                 f"{most / n_samples / self.radius**2:.3g} for {n_samples} records of this "
                 f"length, so that the solver converges whatever they are. Got {self.C}."
             )
-        moved = self.loss.moved(self.C * self.radius**2, self._farthest(n_samples))
         left = self._tolerance(n_samples) + self._rounding(n_samples)
-        total = self.C * self.radius * moved + 2 * left
+        total = 2 * (self.C * self.radius * self._steepest(n_samples) + left)
         return ROUND_UP * total * (math.sqrt(self.shape[1]) if order == 1 else 1.0)
 
     def _farthest(self, n_samples: int) -> float:
         return self.loss.farthest(self.C * n_samples * self.radius**2)
 
+    def _steepest(self, n_samples: int) -> float:
+        """Return the slope at the farthest margin, which no slope exceeds."""
+        farthest = np.array([-self._farthest(n_samples)])
+        return float(self.loss.slopes(farthest, self.loss.widths[-1])[0][0])
+
     def _rounding(self, n_samples: int) -> float:
         """Bound the rounding error of a computed gradient, in its terms and in their sum."""
-        farthest = self._farthest(n_samples)
-        steepest = float(self.loss.slopes(np.array([-farthest]), self.loss.widths[-1])[0][0])
-        of_margins = self.loss.curvature * (1 + farthest) * (self.shape[1] + 8)
+        steepest = self._steepest(n_samples)
+        of_margins = self.loss.curvature * (1 + self._farthest(n_samples)) * (self.shape[1] + 8)
         terms = 4 * steepest + of_margins + steepest * n_samples / 4
         return self.C * self.radius * (n_samples + 8) * 2.0**-50 * terms
 
@@ -231,9 +203,8 @@ class LogisticCoefficients(Coefficients):
 class SupportVectorCoefficients(Coefficients):
     """The coefficients of a LinearSVC, which penalizes its intercept."""
 
-    supposed = "penalty='l2', multi_class='ovr' and class_weight=None"
+    supposed = "loss='hinge', penalty='l2', multi_class='ovr' and class_weight=None"
 
     def _loss_of(self, estimator: Estimator) -> Loss | None:
-        plain = estimator.penalty == "l2" and estimator.multi_class == "ovr"
-        losses = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
-        return losses.get(estimator.loss) if plain else None
+        given = estimator.loss, estimator.penalty, estimator.multi_class
+        return Hinge() if given == ("hinge", "l2", "ovr") else None

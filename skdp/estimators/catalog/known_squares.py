@@ -135,18 +135,6 @@ class LeastSquares(SecondMoments):
             released.intercept_ = float(middle + half * (center[-1] - slopes @ center[:-1]))
 
 
-class Covariance(SecondMoments):
-    """Mean and covariance, for an EmpiricalCovariance."""
-
-    def _bound(self, estimator: Estimator) -> None:
-        """There is a constant unless the mean is taken to be 0."""
-        self._measure(not estimator.assume_centered)
-
-    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        released.location_, covariance = self._moments(mean)
-        released.covariance_ = triangle(self._raised(covariance, released.location_))
-
-
 class PrincipalComponents(SecondMoments):
     """Mean and covariance, for a PCA."""
 

@@ -9,13 +9,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
-from skdp.core.checks import shown
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.catalog.repairs import TINY, on_simplex, positive, raised_divisors
 from skdp.estimators.moments import class_codes, with_constant
 from skdp.estimators.statistics import Front, OfClasses, Products
-
-MOST_CATEGORIES = 10**6
 
 
 class Counts(OfClasses):
@@ -38,90 +35,6 @@ class Counts(OfClasses):
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         released.feature_count_ = n_samples * mean[:, :-1]
         released.class_count_ = n_samples * mean[:, -1] / self.constant
-
-
-class Bits(OfClasses):
-    """Class counts and how often each bit, taken as 1/2 or -1/2, is set, for a BernoulliNB."""
-
-    name = "class_sums"
-    needs_clip = False  # a record is made of bits, whatever it was
-
-    def _bound(self, estimator: Estimator) -> None:
-        """Within a class all bits may change; choose the largest constant that adds nothing."""
-        super()._bound(estimator)
-        self.threshold, d = estimator.binarize, self.n_features
-        if self.threshold is None and ((self.front.low < 0) | (self.front.high > 1)).any():
-            raise ValueError(
-                "BernoulliNB(binarize=None) takes its records for bits. Put ClipBox(0, 1) right "
-                "before it, or give it a public threshold in 'binarize'."
-            )
-        self.constant = math.sqrt(d) / 2
-        self._measure(d + 1, math.sqrt(d / 2), d / 2 + self.constant, (d, math.sqrt(d)))
-
-    def features(self, X: Container) -> Matrix:
-        dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-        bits = dense if self.threshold is None else dense > self.threshold
-        return np.asarray(with_constant(bits - 0.5, self.constant))
-
-    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        released.class_count_ = n_samples * mean[:, -1] / self.constant
-        released.feature_count_ = n_samples * mean[:, :-1] + released.class_count_[:, None] / 2
-
-
-class Shares(OfClasses):
-    """The share of each class, for a DummyClassifier."""
-
-    name = "class_prior_"
-    needs_clip = False  # it reads no feature
-
-    def _bound(self, estimator: Estimator) -> None:
-        """A changed record moves its weight from one share to another."""
-        super()._bound(estimator)
-        if estimator.strategy in ("uniform", "constant"):
-            raise ValueError(
-                "A DummyClassifier learns nothing with the 'uniform' and the 'constant' strategy, "
-                f"so that nothing is to be released. Got {shown(estimator.strategy)}."
-            )
-        self._measure(1, 1.0, 1.0)
-
-    def features(self, X: Container) -> Matrix:
-        return np.ones((X.shape[0], 1))
-
-    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        released.class_prior_ = on_simplex(mean[:, 0])
-
-
-class Categories(OfClasses):
-    """Counts of each category of each column in each class, for a CategoricalNB."""
-
-    name = "category_shares"
-    needs_clip = False  # it needs a box
-
-    def _bound(self, estimator: Estimator) -> None:
-        """A record is in one category of each column."""
-        super()._bound(estimator)
-        low, high = self.front.low, self.front.high
-        if not ((low >= 0) & (high < MOST_CATEGORIES)).all():
-            raise ValueError(
-                "CategoricalNB takes its records for numbers of categories, and how many there are "
-                "must be public. Put ClipBox(0, highest) right before it, with a highest number "
-                f"below {MOST_CATEGORIES}."
-            )
-        declared = 0 if estimator.min_categories is None else np.asarray(estimator.min_categories)
-        self.numbers = np.maximum(np.floor(high).astype(np.intp) + 1, declared)
-        self._measure(int(self.numbers.sum()), math.sqrt(self.n_features), float(self.n_features))
-
-    def features(self, X: Container) -> Container:
-        categories = np.clip(np.asarray(X).astype(np.intp), 0, self.numbers - 1)
-        places = categories + np.cumsum(self.numbers) - self.numbers
-        n, d = places.shape
-        parts = (np.ones(n * d), places.ravel(), np.arange(0, n * d + 1, d))
-        return sparse.csr_array(parts, shape=(n, self.shape[1]))
-
-    def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        ends = np.cumsum(self.numbers)[:-1]
-        released.category_count_ = np.split(n_samples * mean, ends, axis=1)
-        released.n_categories_ = self.numbers.copy()
 
 
 class ClassMoment(OfClasses):

@@ -1,4 +1,4 @@
-"""Scalers, discretizers, splines, imputers, and transformers whose structure is public."""
+"""Scalers, discretizers, imputers, and transformers whose structure is public."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skdp.core.checks import shorten
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_sums import ScalerMoments
-from skdp.estimators.catalog.repairs import nonnegative, positive, raised_divisors, sorted_columns
+from skdp.estimators.catalog.repairs import nonnegative, positive, raised_divisors
 
 FREQUENT = (
     "min_frequency and max_categories depend on the data. Leave them None and declare the "
@@ -71,23 +71,6 @@ def _finish_bins(released: Estimator, public_fit: Estimator) -> None:
     released.bin_edges_[:] = edges
 
 
-def _splines(fitted: Estimator) -> tuple[str, ...]:
-    return ("bsplines_",) if isinstance(fitted.knots, str) else ()
-
-
-def _read_knots(fitted: Estimator, public_fit: Estimator) -> Values:
-    """Read the base knots of each column, or the two ends of evenly spaced ones."""
-    knots = [spline.t[spline.k : len(spline.t) - spline.k] for spline in fitted.bsplines_]
-    if fitted.knots == "uniform":
-        knots = [column[[0, -1]] for column in knots]
-    return {"bsplines_": np.array(knots)}
-
-
-def _finish_splines(released: Estimator, public_fit: Estimator) -> None:
-    """Sort the knots, and refit to them as records, of which they are the quantiles."""
-    released.bsplines_ = _refitted(released, np.sort(released.bsplines_, axis=1).T).bsplines_
-
-
 def _refitted(released: Estimator, rows: NDArray) -> Estimator:
     """Let scikit-learn derive other attributes, by a fit to the released values."""
     return clone(released).set_output(transform="default").fit(rows)
@@ -118,13 +101,14 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "with features='missing-only' it learns which columns have missing values. Use "
         "features='all'",
     ),
-    "kernel": (
-        lambda value: value == "precomputed",
-        "a precomputed kernel has one column for each record. Give it the records themselves",
-    ),
     "gamma": (
         lambda value: value == "scale",
         "gamma='scale' depends on the data. Set gamma to a number",
+    ),
+    "standardize": (
+        bool,
+        "scikit-learn keeps its means and scales in private attributes. Use "
+        "PowerTransformer(standardize=False), and a StandardScaler behind it",
     ),
     "min_frequency": (lambda value: value is not None, FREQUENT),
     "max_categories": (lambda value: value is not None, FREQUENT),
@@ -192,19 +176,9 @@ ENTRIES: dict[str, Entry] = {
     ),
     "sklearn.preprocessing.PowerTransformer": replace(
         _scaler,
-        attributes=("lambdas_", "mean_ if standardize", "var_ if standardize"),
-        finish=_finish_variances,
-        read=_read_variances,
-        repairs={"var_": nonnegative},
-        divisors={"var_": raised_divisors},
-        numbers="3 d",
-        substitute="StandardizedPowerTransformer if standardize",
-    ),
-    "sklearn.preprocessing.QuantileTransformer": replace(
-        _scaler,
-        attributes=("quantiles_",),
-        repairs={"quantiles_": sorted_columns},
-        numbers="n_quantiles d",
+        attributes=("lambdas_",),
+        refuse=RefusedSettings(("standardize",)),
+        numbers="d",
     ),
     "sklearn.preprocessing.KBinsDiscretizer": Entry(
         ("bin_edges_",),
@@ -212,9 +186,6 @@ ENTRIES: dict[str, Entry] = {
         read=_read_bin_edges,
         numbers="(n_bins + 1) d",
         by_record=True,
-    ),
-    "sklearn.preprocessing.SplineTransformer": Entry(
-        _splines, _finish_splines, read=_read_knots, numbers="2 d, or n_knots d"
     ),
     "sklearn.preprocessing.TargetEncoder": Entry(
         ("encodings_", "target_mean_"),
@@ -237,15 +208,6 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing.PolynomialFeatures": Entry((), numbers="0", by_record=True),
     "sklearn.impute.MissingIndicator": Entry(
         (), public=("features_",), refuse=RefusedSettings(("features",)), numbers="0"
-    ),
-    # Every fit is replaced by the public fit, whose landmarks are public and not released.
-    "sklearn.kernel_approximation.Nystroem": Entry(
-        (),
-        refuse=RefusedSettings(("kernel",)),
-        anchored=True,
-        misleading="component_indices_",
-        numbers="0",
-        by_record=True,
     ),
     "sklearn.kernel_approximation.RBFSampler": Entry(
         (),

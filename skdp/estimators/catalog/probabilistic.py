@@ -1,21 +1,18 @@
-"""Naive Bayes, discriminants, centroids, dummies, isotonic functions and other calibrators."""
+"""Naive Bayes, quadratic discriminants, and dummies."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.catalog.known_sums import Bits, Categories, Counts, GaussianMoments, Shares
+from skdp.estimators.catalog.known_sums import Counts, GaussianMoments
 from skdp.estimators.catalog.repairs import (
     TINY,
     from_triangle,
     lower_factor,
     nearest_covariance,
-    nonnegative,
     on_simplex,
     positive,
     positive_counts,
@@ -112,57 +109,12 @@ def _finish_quadratic(released: Estimator, public_fit: Estimator) -> None:
     released.rotations_ = [vectors for vectors, _, _ in decomposed]
 
 
-def _nearest_centroid(fitted: Estimator) -> tuple[str, ...]:
-    priors = str(fitted.priors)
-    if fitted.metric != "euclidean" and priors == "uniform":
-        return ("centroids_",)  # the distances alone decide, and there are no probabilities
-    return ("centroids_", "within_class_std_dev_") + ("class_prior_",) * (priors == "empirical")
-
-
 def _dummy_classifier(fitted: Estimator) -> tuple[str, ...]:
     return () if fitted.strategy in {"uniform", "constant"} else ("class_prior_",)
 
 
 def _dummy_regressor(fitted: Estimator) -> tuple[str, ...]:
     return () if fitted.strategy == "constant" else ("constant_",)
-
-
-# An isotonic function is released at this many evenly spaced points.
-N_KNOTS = 21
-
-
-def _read_isotonic(fitted: Estimator, public_fit: Estimator) -> Values:
-    """Evaluate the fitted function on evenly spaced points of the public fit's range."""
-    points = np.linspace(public_fit.X_min_, public_fit.X_max_, N_KNOTS)
-    return {"y_thresholds_": np.interp(points, fitted.X_thresholds_, fitted.y_thresholds_)}
-
-
-def _finish_isotonic(released: Estimator, public_fit: Estimator) -> None:
-    """Make the values monotone, by isotonic regression on the public points."""
-    points = np.linspace(public_fit.X_min_, public_fit.X_max_, N_KNOTS)
-    released.fit(points, released.y_thresholds_)
-
-
-def _in_unit_interval(values: NDArray, fallback: NDArray) -> NDArray:
-    return np.clip(values, 0, 1)
-
-
-_isotonic = Entry(
-    ("y_thresholds_",), _finish_isotonic, read=_read_isotonic, anchored=True, numbers=str(N_KNOTS)
-)
-# The classes of other calibrators are private, so their fitted attributes identify them.
-_by_attributes = {
-    frozenset({"a_", "b_"}): Entry(("a_", "b_")),  # slope and offset of a sigmoid
-    # the inverse of a temperature
-    frozenset({"beta_"}): Entry(("beta_",), repairs={"beta_": positive}),
-}
-
-
-def calibrator_entry(fitted: Estimator) -> Entry | None:
-    """Return the entry of a calibrator, None for one of an unknown kind."""
-    if "y_thresholds_" in vars(fitted):
-        return replace(_isotonic, repairs={"y_thresholds_": _in_unit_interval})
-    return _by_attributes.get(frozenset(vars(fitted)))
 
 
 ENTRIES: dict[str, Entry] = {
@@ -181,13 +133,12 @@ ENTRIES: dict[str, Entry] = {
         ("feature_count_",), _finish_complement_nb, numbers="k d", misleading="class_count_"
     ),
     "sklearn.naive_bayes.BernoulliNB": Entry(
-        ("feature_count_", "class_count_"), _finish_bernoulli_nb, numbers="k (d + 1)", known=Bits
+        ("feature_count_", "class_count_"), _finish_bernoulli_nb, numbers="k (d + 1)"
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
         ("category_count_",),
         _finish_categorical_nb,
         numbers="k times all categories",
-        known=Categories,
     ),
     "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": Entry(
         ("means_", "covariance_", "priors_ if not priors"),
@@ -197,16 +148,8 @@ ENTRIES: dict[str, Entry] = {
         divisors={"covariance_": raised_variances},
         numbers="k d (d + 3) / 2 + k",
     ),
-    "sklearn.neighbors.NearestCentroid": Entry(
-        _nearest_centroid,
-        repairs={"class_prior_": on_simplex, "within_class_std_dev_": nonnegative},
-        divisors={"within_class_std_dev_": raised_divisors},
-        numbers="(k + 1) d",
-        misleading="deviations_",
-    ),
     "sklearn.dummy.DummyClassifier": Entry(
-        _dummy_classifier, repairs={"class_prior_": on_simplex}, numbers="k", known=Shares
+        _dummy_classifier, repairs={"class_prior_": on_simplex}, numbers="k"
     ),
-    "sklearn.isotonic.IsotonicRegression": _isotonic,
     "sklearn.dummy.DummyRegressor": Entry(_dummy_regressor, numbers="k"),
 }

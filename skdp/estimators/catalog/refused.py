@@ -4,94 +4,109 @@ from __future__ import annotations
 
 from skdp.estimators.catalog.entry import Entry
 
-FEW_FEATURES = (
-    "With up to 3 features release its function through BernsteinTransformer; with more use a "
-    "model with parameters"
-)
-RECORDS = "its fitted state is the training records themselves"
-EMBEDDING = (
-    "it places the training records and gives no function of new ones. Use PCA, FactorAnalysis or "
-    "TruncatedSVD"
-)
-LABELLING = (
-    "its result is one label for each training record, and no function of new ones. Use KMeans or "
-    "GaussianMixture"
-)
+PREDICT = "Use release='predictions', with a SensitivitySampler or sensitivity='aggregate'"
+FROZEN = "Use one that was fitted to public records, in a FrozenEstimator"
+MEMBERS = "its members have many more numbers than one model of their kind"
 SELECTION = (
     "which columns it selects depends on the data, and a selection is no vector that noise can be "
     "added to. Select the columns on public data and wrap the selector in FrozenEstimator, or use "
     "all columns"
 )
-VOCABULARY = (
-    "its vocabulary is taken from the records, and a word may name a person. Use "
-    "HashingVectorizer, which learns nothing, or wrap one fitted on public text in FrozenEstimator"
-)
-SUPPORT_VECTORS = "its fitted state is the training records that support it"
-SEARCHED = (
-    "what it selects is chosen by scores on the private records, to which no noise is added. "
-    "Choose on public records, and wrap the estimator with what was chosen"
-)
-BOOSTED = (
-    "each of its members is fitted to what those before it got wrong on the private records, so no "
-    "structure is public and one record moves all later members. Use RandomForest{kind} or "
-    "ExtraTrees{kind}, whose leaf values are released, or a linear model"
-)
-DEPTHS = (
-    "what it does with a record depends on the depth of a leaf and not on a value in it. Grown on "
-    "public records it can be used as it is, in a FrozenEstimator"
-)
 
-REASONS: dict[str, str] = {
-    "sklearn.manifold TSNE MDS ClassicalMDS SpectralEmbedding": EMBEDDING,
-    "sklearn.manifold Isomap LocallyLinearEmbedding": (
-        f"{RECORDS}: it embeds a new record among its neighbors. Use PCA or FactorAnalysis"
+# Those that predict, and are released by what they predict.
+PREDICTORS: dict[str, str] = {
+    "sklearn.neighbors KNeighborsClassifier KNeighborsRegressor KernelDensity LocalOutlierFactor "
+    "RadiusNeighborsClassifier RadiusNeighborsRegressor": (
+        "its fitted state is the training records themselves"
     ),
-    "sklearn.cluster AgglomerativeClustering DBSCAN FeatureAgglomeration HDBSCAN OPTICS "
-    "SpectralClustering SpectralBiclustering SpectralCoclustering": LABELLING,
-    "sklearn.cluster.AffinityPropagation": (
-        "its centers are training records. Use KMeans or GaussianMixture"
-    ),
-    "sklearn.cluster MeanShift Birch": (
-        "the number of its clusters depends on the data. Use KMeans or GaussianMixture"
-    ),
-    "sklearn.cluster.BisectingKMeans": (
-        "it predicts from a tree of splits that scikit-learn keeps in a private attribute. Use "
-        "KMeans"
-    ),
-    "sklearn.neighbors KNeighborsClassifier KNeighborsRegressor KNeighborsTransformer "
-    "KernelDensity LocalOutlierFactor NearestNeighbors RadiusNeighborsClassifier "
-    "RadiusNeighborsRegressor RadiusNeighborsTransformer": f"{RECORDS}. {FEW_FEATURES}",
-    "sklearn.semi_supervised LabelPropagation LabelSpreading": f"{RECORDS}. {FEW_FEATURES}",
     "sklearn.gaussian_process GaussianProcessClassifier GaussianProcessRegressor": (
-        f"{RECORDS}. {FEW_FEATURES}"
+        "its fitted state is the training records themselves"
     ),
-    "sklearn.svm.OneClassSVM": (
-        f"{SUPPORT_VECTORS}. Use SGDOneClassSVM, after RBFSampler for a kernel. {FEW_FEATURES}"
+    "sklearn.svm NuSVC NuSVR OneClassSVM SVC SVR": (
+        "its fitted state is the training records that support it. For a linear kernel use "
+        "LinearSVC or LinearSVR"
     ),
-    "sklearn.kernel_ridge.KernelRidge": f"{RECORDS}. Use Ridge, after RBFSampler for a kernel",
-    "sklearn.decomposition.KernelPCA": f"{RECORDS}. Use PCA, after RBFSampler for a kernel",
-    "sklearn.preprocessing.KernelCenterer": (
-        "it centers kernels with the training records. Use RBFSampler and StandardScaler"
+    "sklearn.kernel_ridge.KernelRidge": "its fitted state is the training records themselves",
+    "sklearn.semi_supervised LabelPropagation LabelSpreading SelfTrainingClassifier": (
+        "which labels it gives to its own records depends on each of them"
     ),
-    "sklearn.impute.KNNImputer": f"{RECORDS}. Use SimpleImputer",
-    "sklearn.impute.IterativeImputer": (
-        "it fits regressions to what those before them imputed, so that noise in one moves all "
-        "later ones. Use SimpleImputer"
+    "sklearn.ensemble AdaBoostClassifier AdaBoostRegressor GradientBoostingClassifier "
+    "GradientBoostingRegressor HistGradientBoostingClassifier HistGradientBoostingRegressor": (
+        "each of its members is fitted to what those before it got wrong, so one record moves all "
+        "later members"
     ),
-    "sklearn.model_selection GridSearchCV RandomizedSearchCV": SEARCHED,
-    "sklearn.model_selection.TunedThresholdClassifierCV": (
-        "its threshold is chosen by scores on the private records, to which no noise is added. "
-        "Use FixedThresholdClassifier, with a threshold chosen on public records"
+    "sklearn.ensemble BaggingClassifier BaggingRegressor": MEMBERS,
+    "sklearn.calibration.CalibratedClassifierCV": MEMBERS,
+    "sklearn.multiclass.OutputCodeClassifier": MEMBERS,
+    "sklearn.multioutput ClassifierChain RegressorChain": (
+        "its members see the outputs of those before them"
+    ),
+    "sklearn.model_selection GridSearchCV RandomizedSearchCV TunedThresholdClassifierCV": (
+        "what it selects is chosen by scores on the private records. Choose on public records, and "
+        "wrap the estimator with what was chosen"
     ),
     "sklearn.linear_model.RANSACRegressor": (
         "which records it takes for outliers depends on each of them, so that one record may "
-        "exchange the whole model. Use HuberRegressor"
+        "exchange the whole model"
     ),
-    "sklearn.semi_supervised.SelfTrainingClassifier": (
-        "which records it labels by itself depends on each of them, so that one record may "
-        "exchange many labels. Fit its estimator to the labeled records alone"
+    "sklearn.isotonic.IsotonicRegression": "its steps are at values of the records",
+    "sklearn.neighbors.NearestCentroid": "its centers need deviations that the noise may hide",
+    "sklearn.cross_decomposition CCA PLSCanonical PLSRegression": (
+        "it predicts by means and scales that scikit-learn keeps in private attributes"
     ),
-    "sklearn.feature_extraction.text CountVectorizer TfidfVectorizer": VOCABULARY,
+    "sklearn.mixture.BayesianGaussianMixture": (
+        "its components are not the same ones in any two fits. Use GaussianMixture"
+    ),
+    "sklearn.covariance.EllipticEnvelope": "its threshold is a score of one record",
+    "sklearn.decomposition.FactorAnalysis": "its factors are less stable than components. Use PCA",
+}
+
+REASONS: dict[str, str] = {
+    **{names: f"{reason}. {PREDICT}" for names, reason in PREDICTORS.items()},
+    "sklearn.manifold ClassicalMDS Isomap LocallyLinearEmbedding MDS SpectralEmbedding TSNE": (
+        "it places the training records themselves. Use PCA or TruncatedSVD"
+    ),
+    "sklearn.cluster AgglomerativeClustering DBSCAN FeatureAgglomeration HDBSCAN OPTICS "
+    "SpectralClustering SpectralBiclustering SpectralCoclustering": (
+        "its result is one label for each training record, and no function of new ones. Use KMeans "
+        "or GaussianMixture"
+    ),
+    "sklearn.cluster AffinityPropagation Birch BisectingKMeans MeanShift": (
+        "its centers are training records, or their number or order depends on the data. Use "
+        "KMeans or GaussianMixture"
+    ),
+    "sklearn.neighbors KNeighborsTransformer NearestNeighbors RadiusNeighborsTransformer": (
+        f"its fitted state is the training records themselves. {FROZEN}"
+    ),
+    "sklearn.decomposition KernelPCA": (
+        "its fitted state is the training records themselves. Use PCA, after RBFSampler for a "
+        "kernel"
+    ),
+    "sklearn.decomposition DictionaryLearning FastICA LatentDirichletAllocation "
+    "MiniBatchDictionaryLearning MiniBatchNMF MiniBatchSparsePCA NMF SparsePCA": (
+        f"another record may lead to other components. Use PCA or TruncatedSVD. {FROZEN}"
+    ),
+    "sklearn.neural_network.BernoulliRBM": (
+        f"another record may lead to other components. Use PCA or TruncatedSVD. {FROZEN}"
+    ),
+    "sklearn.neighbors.NeighborhoodComponentsAnalysis": (
+        f"another record may lead to other components. Use PCA or TruncatedSVD. {FROZEN}"
+    ),
+    "sklearn.covariance GraphicalLasso GraphicalLassoCV": (
+        "which entries of its precision are 0 depends on the data. Use ShrunkCovariance"
+    ),
+    "sklearn.preprocessing.SplineTransformer": f"its knots are values of the records. {FROZEN}",
+    "sklearn.preprocessing.KernelCenterer": (
+        "it centers kernels with the training records. Use RBFSampler and StandardScaler"
+    ),
+    "sklearn.impute IterativeImputer KNNImputer": (
+        "it imputes from the training records, or by regressions to what it has imputed. Use "
+        "SimpleImputer"
+    ),
+    "sklearn.feature_extraction.text CountVectorizer TfidfVectorizer": (
+        "its vocabulary is taken from the records, and a word may name a person. Use "
+        f"HashingVectorizer, which learns nothing. {FROZEN}"
+    ),
     "sklearn.feature_extraction.DictVectorizer": (
         "its columns are taken from the records, and one may name a person. Use FeatureHasher, "
         "which learns nothing, to transform public and private records beforehand"
@@ -99,17 +114,24 @@ REASONS: dict[str, str] = {
     "sklearn.preprocessing LabelBinarizer LabelEncoder MultiLabelBinarizer": (
         "it transforms labels, and these are public. Use it as it is, on the declared labels"
     ),
-    "sklearn.ensemble AdaBoostClassifier GradientBoostingClassifier "
-    "HistGradientBoostingClassifier": BOOSTED.format(kind="Classifier"),
-    "sklearn.ensemble AdaBoostRegressor GradientBoostingRegressor "
-    "HistGradientBoostingRegressor": BOOSTED.format(kind="Regressor"),
 }
 
 ENTRIES: dict[str, Entry] = {
     **{names: Entry(refuse=reason) for names, reason in REASONS.items()},
+    "sklearn.ensemble StackingClassifier StackingRegressor": Entry(
+        refuse=f"{MEMBERS}. {PREDICT}", passes_weights=True
+    ),
+    "sklearn.preprocessing.QuantileTransformer": Entry(
+        refuse=f"its quantiles are many numbers. Use RobustScaler. {FROZEN}",
+        passes_gaps=True,
+        by_record=True,
+    ),
+    "sklearn.kernel_approximation.Nystroem": Entry(
+        refuse=f"its landmarks are training records. {FROZEN}, or RBFSampler", by_record=True
+    ),
     "sklearn.cross_decomposition.PLSSVD": Entry(
         refuse="scikit-learn keeps the means and scales of its transform in private attributes. "
-        "Use PLSRegression, or PCA to transform",
+        "Use PCA to transform",
         uses_response=True,
     ),
     "sklearn.feature_selection GenericUnivariateSelect SelectFdr SelectFpr SelectFwe "
@@ -120,5 +142,11 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.feature_selection.VarianceThreshold": Entry(
         refuse=SELECTION, uses_response=False, passes_gaps=True, by_record=True
     ),
-    "sklearn.ensemble IsolationForest RandomTreesEmbedding": Entry(refuse=DEPTHS, by_record=True),
+    "sklearn.ensemble.IsolationForest": Entry(
+        refuse=f"its scores are depths of leaves, and not values in them. {PREDICT}",
+        by_record=True,
+    ),
+    "sklearn.ensemble.RandomTreesEmbedding": Entry(
+        refuse=f"its splits are learned from the records. {FROZEN}", by_record=True
+    ),
 }

@@ -54,11 +54,6 @@ def positive_counts(counts: ArrayLike) -> NDArray:
     return np.where(counts > 0, counts, TINY * np.where(total > 0, total, 1.0))
 
 
-def sorted_columns(values: NDArray, fallback: NDArray) -> NDArray:
-    """Sort each column."""
-    return np.sort(values, axis=0)
-
-
 def on_simplex(values: ArrayLike, fallback: ArrayLike | None = None) -> NDArray:
     """Return the nearest vector of probabilities, with positive entries."""
     values = np.asarray(values)
