@@ -11,8 +11,7 @@ entries are halved: no direction then counts less than half of what its parts do
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,6 @@ from sklearn.base import is_regressor
 from skdp.core.dataset import n_records
 from skdp.core.metric import LocalMetric
 from skdp.core.types import Container, Estimator
-from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.members import last_step
 
 MAX_EVALUATED = 2000
@@ -68,20 +66,6 @@ def output_metric(
     if linear:
         return metric
     return LocalMetric(_KEPT * metric + (1 - _KEPT) * np.diag(np.diag(metric)))
-
-
-def linear_metric(
-    public_fit: Estimator, shapes: Sequence[tuple[int, ...]], X: Container
-) -> NDArray[np.float64]:
-    """Return the metric of a linear function: mean squares of features, 1 for an intercept."""
-    if is_pipeline(public_fit):
-        X = public_fit[:-1].transform(X)
-    squares = X.multiply(X) if sparse.issparse(X) else np.square(np.asarray(X, dtype=np.float64))
-    features = np.asarray(squares.mean(axis=0)).ravel()
-    coef, *intercept = shapes
-    diagonals = [np.broadcast_to(features, coef).ravel()]
-    diagonals += [np.ones(prod(shape)) for shape in intercept]
-    return np.concatenate(diagonals)
 
 
 def _before_refit(released: Estimator) -> Estimator:

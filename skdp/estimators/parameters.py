@@ -33,7 +33,7 @@ from skdp.estimators.members import (
     with_canonical_steps,
     with_public_structure,
 )
-from skdp.estimators.metric import MAX_EVALUATED, linear_metric, output_metric
+from skdp.estimators.metric import MAX_EVALUATED, output_metric
 from skdp.estimators.moments import MomentClassifier
 from skdp.estimators.packing import flat, is_float, take
 from skdp.estimators.parts import ReleasedPart
@@ -124,13 +124,9 @@ class ParameterTarget(Target):
     def output_metric(self, *dataset: Container) -> OutputMetric | None:
         """Measure how much the output depends on each released value, on public records."""
         vector = self.flatten(self.public_fit)
-        if len(vector) <= MAX_EVALUATED:
-            return output_metric(self.public_fit, vector, self.restore, dataset[0])
-        released = [name.rpartition("__")[2] for name in self.names]
-        if released in (["coef_"], ["coef_", "intercept_"]):
-            shapes = [np.shape(self._like[name]) for name in self.names]
-            return linear_metric(self.public_fit, shapes, dataset[0])
-        return None
+        if len(vector) > MAX_EVALUATED:
+            return None
+        return output_metric(self.public_fit, vector, self.restore, dataset[0])
 
     def _values(self, fitted: Estimator) -> Values:
         """Return the released values by name, each aligned to the public fit."""
