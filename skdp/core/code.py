@@ -171,11 +171,6 @@ class PublicCode:
             )
         return self.covariance @ spectrum.back(change)
 
-    def noise_columns(self, deviation: float, columns: Matrix) -> Matrix:
-        """Return what is decoded of columns of unit noise, while it does not widen the prior."""
-        gains = self._spectrum.read(None, deviation**2, self.shift, LAPLACE).gains
-        return deviation * np.stack([self._shrunk(each, gains) for each in columns.T], axis=1)
-
     def standard_errors(
         self, variance: float, noisy: ArrayLike | None = None, kurtosis: float = LAPLACE
     ) -> Matrix:

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.core.checks import check_count, check_rules, floats, shorten
 from skdp.core.dataset import validate_rows
-from skdp.core.types import Matrix
 from skdp.functions.bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
@@ -26,7 +25,7 @@ from skdp.functions.bernstein_basis import (
     as_tensor,
     bernstein_basis,
 )
-from skdp.functions.bernstein_order import NoiseFollowed, chosen, degrees, iterated
+from skdp.functions.bernstein_order import chosen, iterated
 
 CHUNK_VALUES = 2**22
 """Doubles of one work array, 32 MB."""
@@ -47,9 +46,9 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
     degree : int in [1, 1000], default=10
         Degree k in every column; the lattice has ``(degree + 1) ** n_features`` points.
     order : int in [1, 1000] or "auto", default="auto"
-        How often the Bernstein operator is iterated [1]_. "auto" takes the order, and the degree,
-        that suit the released values: by generalized cross-validation or, for a density, by the
-        covariance of their noise. It sees nothing else, so it costs no privacy.
+        How often the Bernstein operator is iterated [1]_. "auto" takes the order that suits the
+        released values, by generalized cross-validation. It sees nothing else, so it costs no
+        privacy.
     feature_range : pair of float, array-like of shape (n_features, 2), or dict of name to pair
         The box: lowest and highest value, of all columns or column by column, or by the name of
         each column of a frame. It is part of the released function, so it is the user's decision
@@ -191,7 +190,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         """Turn values on the lattice into coefficients of the iterated operator.
 
         They are ``sum_{j < order} (I - M)^j values`` with M the basis at the lattice points. With
-        ``order="auto"`` all columns of values get the same order and degree.
+        ``order="auto"`` all columns of values get the same order.
 
         Parameters
         ----------
@@ -200,17 +199,21 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_coefficients,) or (n_coefficients, n_outputs)
-            `n_basis` coefficients, or more where "auto" has chosen a higher degree.
+        ndarray of shape (n_basis,) or (n_basis, n_outputs)
+            The coefficients.
         """
-        return coefficients_of(self, values)
+        check_is_fitted(self)
+        tensor = as_tensor(values, "values", self.degree, self.n_features_in_)
+        order = self.order
+        found = chosen(tensor) if isinstance(order, str) else iterated(tensor, order)
+        return found.reshape(np.shape(values)).copy()
 
     def evaluate(self, coefficients: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """Evaluate the function with these coefficients, without the matrix of the basis.
 
         Parameters
         ----------
-        coefficients : array-like of shape (n_coefficients,) or (n_coefficients, n_outputs)
+        coefficients : array-like of shape (n_basis,) or (n_basis, n_outputs)
             As returned by :meth:`coefficients`.
         X : array-like of shape (n_samples, n_features)
             Points of the box.
@@ -218,14 +221,15 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            ``transform(X) @ coefficients`` if they are `n_basis`, as with a given order.
+            ``transform(X) @ coefficients``.
 
         Raises
         ------
         ValueError
             If a point is outside the box and `clip` is False, or the coefficients do not fit.
         """
-        tensor = as_coefficients(coefficients, self)
+        check_is_fitted(self)
+        tensor = as_tensor(coefficients, "coefficients", self.degree, self.n_features_in_)
         U = self._unit(X)
         result = np.empty((len(U), tensor.shape[-1]))
         for rows in gen_batches(len(U), max(1, CHUNK_VALUES * len(tensor) // tensor.size)):
@@ -241,7 +245,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        coefficients : array-like of shape (n_coefficients,) or (n_coefficients, n_outputs)
+        coefficients : array-like of shape (n_basis,) or (n_basis, n_outputs)
             As returned by :meth:`coefficients`.
 
         Returns
@@ -249,7 +253,8 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         float or ndarray of shape (n_outputs,)
             The integral, in units of the function times the volume of the box.
         """
-        tensor = as_coefficients(coefficients, self)
+        check_is_fitted(self)
+        tensor = as_tensor(coefficients, "coefficients", self.degree, self.n_features_in_)
         mean = tensor.reshape(-1, tensor.shape[-1]).mean(axis=0)
         total = math.prod(np.ptp(self.feature_range_, axis=1).tolist()) * mean
         return float(total[0]) if np.ndim(coefficients) == 1 else total
@@ -267,26 +272,6 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
                 "Declare a wider range, or set clip=True to move them to its border."
             )
         return (points - low) / (high - low)
-
-
-def coefficients_of(
-    transformer: BernsteinTransformer, values: ArrayLike, noise: NoiseFollowed | None = None
-) -> NDArray[np.float64]:
-    """Turn values into coefficients, whose order may be chosen by the noise."""
-    check_is_fitted(transformer)
-    tensor = as_tensor(values, "values", transformer.degree, transformer.n_features_in_)
-    order = transformer.order
-    found = chosen(tensor, noise) if isinstance(order, str) else iterated(tensor, order)
-    return found.reshape(-1, *np.shape(values)[1:]).copy()
-
-
-def as_coefficients(coefficients: ArrayLike, transformer: BernsteinTransformer) -> Matrix:
-    """Reshape coefficients to an axis for each feature and one of outputs."""
-    check_is_fitted(transformer)
-    degree, n_features = transformer.degree, transformer.n_features_in_
-    own = round(len(np.atleast_1d(coefficients)) ** (1 / n_features)) - 1
-    finer = isinstance(transformer.order, str) and own in degrees(degree, n_features)
-    return as_tensor(coefficients, "coefficients", own if finer else degree, n_features)
 
 
 def rows_by_column(feature_range: Any, names: Any) -> Any:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import CubicHermiteSpline
 from sklearn.utils.validation import check_array
 
 MAX_DEGREE = 1000
@@ -35,16 +34,6 @@ def elevation_matrix(degree: int, higher: int) -> NDArray[np.float64]:
     possible = (i >= j) & (i - j <= rest)
     ways = _binomials(degree)[j] * _binomials(rest)[np.where(possible, i - j, 0)]
     return np.where(possible, ways / _binomials(higher)[i], 0.0)
-
-
-def refinement_matrix(degree: int, ratio: int) -> NDArray[np.float64]:
-    """Return the matrix that interpolates a lattice, by cubic pieces, on a finer one."""
-    identity = np.eye(degree + 1)
-    if ratio == 1:
-        return identity
-    steps = np.arange(degree + 1)
-    pieces = CubicHermiteSpline(steps, identity, np.gradient(identity, axis=0, edge_order=2))
-    return np.asarray(pieces(np.arange(ratio * degree + 1) / ratio), dtype=np.float64)
 
 
 def gram_matrix(degree: int) -> NDArray[np.float64]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +21,7 @@ from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.kernel_rows import kernel_rows
 from skdp.estimators.members import before_last_step, labels_in, last_step
 from skdp.estimators.public_fit import in_container_of
-from skdp.functions.bernstein import BernsteinTransformer, coefficients_of
-from skdp.functions.bernstein_basis import as_tensor
-from skdp.functions.bernstein_order import NoiseFollowed, noise_followed
+from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.lattice import (
     describe_lattice,
     fit_transformer,
@@ -58,7 +55,6 @@ class FittedFunctionTarget(Target):
 
     fits_estimator = True
     needs_labels = True, True
-    _noise: NoiseFollowed | None = None
 
     def __init__(
         self,
@@ -130,26 +126,12 @@ class FittedFunctionTarget(Target):
         return kernel_rows(self.estimator, self._points, Dataset(*records))
 
     def restore(self, values: NDArray[np.float64]) -> ReleasedFunction:
-        coefficients = coefficients_of(self.transformer, values, self._noise)
+        coefficients = self.transformer.coefficients(values)
         if self._kind == "classifier":
             return ReleasedClassifier(self.transformer, coefficients, self._classes)
         if self._kind == "regressor":
             return ReleasedRegressor(self.transformer, coefficients)
         return ReleasedDensity.from_coefficients(self.transformer, coefficients)
-
-    def with_noise(
-        self, mechanism: Any, sensitivity: float, errors: NDArray[np.float64] | None
-    ) -> Self:
-        # behind a code, cross-validation was nearer to the decision function of a kernel machine
-        box = self.transformer
-        if self.method != DENSITY or box.order != "auto":
-            return self
-        noise = mechanism.noise_columns((len(self._points),), sensitivity)
-        if noise is None or not np.isfinite(noise).all():  # a bound may be near the largest float
-            return self
-        told = copy.copy(self)
-        told._noise = noise_followed(as_tensor(noise, "noise", box.degree, box.n_features_in_))
-        return told
 
     def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
         classes = None if self._classes is None else [str(label) for label in self._classes]

@@ -59,7 +59,7 @@ class ReleasedRegressor(RegressorMixin, ReleasedFunction):
     ----------
     transformer : BernsteinTransformer
         The basis, fitted.
-    coefficients : ndarray of shape (n_coefficients,) or (n_coefficients, n_outputs)
+    coefficients : ndarray of shape (n_basis,) or (n_basis, n_outputs)
         As returned by its ``coefficients``.
 
     Examples
@@ -82,7 +82,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
     ----------
     transformer : BernsteinTransformer
         The basis, fitted.
-    coefficients : ndarray of shape (n_coefficients,) or (n_coefficients, n_classes)
+    coefficients : ndarray of shape (n_basis,) or (n_basis, n_classes)
         One column for each class; for two classes, that of the second one alone.
     classes : ndarray of shape (n_classes,)
         The class labels, which are public.

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count
 from skdp.core.types import Container, Seed
-from skdp.functions.bernstein import BernsteinTransformer, as_coefficients
+from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
@@ -95,12 +95,11 @@ class ReleasedDensity(ReleasedFunction):
         ----------
         transformer : BernsteinTransformer
             The basis, fitted.
-        coefficients : array-like of shape (n_coefficients,)
+        coefficients : array-like of shape (n_basis,)
             As returned by its ``coefficients``.
         degree : int or None, default=None
-            Degree of the density, at least that of the coefficients. None takes four times that
-            of the transformer or, if more, twice that of the coefficients, as far as 10 million
-            basis functions allow it.
+            Degree of the density, at least that of the transformer. None takes four times that,
+            as far as 10 million basis functions allow it.
 
         Returns
         -------
@@ -112,17 +111,17 @@ class ReleasedDensity(ReleasedFunction):
         ValueError
             If the degree is lower than that of the coefficients, or these do not fit.
         """
-        tensor = as_coefficients(coefficients, transformer)
+        check_is_fitted(transformer)
+        own = transformer.degree
+        tensor = as_tensor(coefficients, "coefficients", own, transformer.n_features_in_)
         if tensor.shape[-1] != 1:
             raise ValueError(
                 f"A density needs the coefficients of one function. Got {tensor.shape[-1]}."
             )
         tensor = tensor[..., 0]
-        own = len(tensor) - 1
         if degree is None:
             affordable = int(round(MAX_BASIS ** (1 / tensor.ndim), 6)) - 1
-            wanted = max(4 * transformer.degree, 2 * own)
-            degree = max(own, min(wanted, affordable, MAX_DEGREE))
+            degree = max(own, min(4 * own, affordable, MAX_DEGREE))
         owner = "ReleasedDensity.from_coefficients"
         check_count("degree", degree, owner, at_least=own, at_most=MAX_DEGREE)
         fine = BernsteinTransformer(

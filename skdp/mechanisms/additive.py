@@ -14,13 +14,8 @@ from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.spectrum import LAPLACE
-from skdp.core.types import Matrix
 from skdp.mechanisms.base import ByteSource, CodeParameter, Mechanism
 from skdp.mechanisms.noise import Lattice, OperatingSystemBytes, check_value
-
-# Columns of noise, and numbers in them.
-MOST_COLUMNS = 64
-MOST_NOISE = 2**18
 
 
 class AdditiveMechanism(Mechanism):
@@ -159,22 +154,6 @@ class AdditiveMechanism(Mechanism):
             return np.full(shape, self._deviation(n_values, sensitivity))
         kurtosis = self._kurtosis(code.n_released)
         return code.standard_errors(self._variance(sensitivity), noisy, kurtosis).reshape(shape)
-
-    def noise_columns(
-        self, shape: tuple[int, ...], sensitivity: float
-    ) -> NDArray[np.float64] | None:
-        n_values, code = math.prod(shape), self._public_code
-        n_noised = n_values if code is None else code.n_released
-        if n_noised == 0 or math.isinf(self.epsilon) or not self._releases_as_here:
-            return None
-        n_columns = max(1, min(MOST_COLUMNS, MOST_NOISE // n_values))
-        if n_noised <= n_columns:
-            columns: Matrix = np.eye(n_noised)
-        else:  # random signs, the same whenever one asks
-            columns = np.random.default_rng(0).choice([-1.0, 1.0], (n_noised, n_columns))
-            columns /= math.sqrt(n_columns)
-        deviation = self._deviation(n_noised, sensitivity)
-        return deviation * columns if code is None else code.noise_columns(deviation, columns)
 
     def share_learned(self, sensitivity: float) -> float:
         code = self._public_code

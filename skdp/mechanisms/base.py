@@ -159,16 +159,6 @@ class Mechanism(BaseEstimator, ABC):
         """
         return None
 
-    def noise_columns(
-        self, shape: tuple[int, ...], sensitivity: float
-    ) -> NDArray[np.float64] | None:
-        """Return columns whose outer products sum to the covariance of the noise of a release.
-
-        They are in the units of the value; of a code, after decoding. For many values they are
-        fewer, and sum to it on average. None, the default, without noise or where it is not known.
-        """
-        return None
-
     def share_learned(self, sensitivity: float) -> float:
         """Return which share of the prior variance of the output is read off the private data."""
         return 1.0
