@@ -13,7 +13,6 @@ from skdp.estimators.catalog.table import supported_estimators
 from skdp.estimators.clip import ClipBox, ClipNorm
 from skdp.estimators.moments import MomentClassifier, MomentRegressor
 from skdp.estimators.predictions import PredictionTarget
-from skdp.estimators.trees import LeafTarget
 from skdp.exceptions import (
     BudgetExceededError,
     LedgerError,
@@ -61,7 +60,6 @@ __all__ = [
     "KnownSensitivity",
     "L2LaplaceMechanism",
     "LaplaceMechanism",
-    "LeafTarget",
     "LedgerError",
     "MakeOracle",
     "Mechanism",

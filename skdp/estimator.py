@@ -127,7 +127,7 @@ class PrivateEstimator(PrivateModel):
         estimator and from the ClipNorm or ClipBox right before it in a pipeline, all other steps of
         which must be public. A KnownSensitivity checks the estimator, and the records are clipped
         to its ranges. A number is a bound in the norm of the mechanism, asserted by the caller.
-    release : "auto", "predictions", sequence of str, PredictionTarget, LeafTarget, \
+    release : "auto", "predictions", sequence of str, PredictionTarget, \
             BernsteinTransformer or target, default="auto"
         The part of a fit to release. "auto" takes the fitted attributes of
         :func:`supported_estimators` and compositions of them such as pipelines, the leaves of

@@ -16,7 +16,6 @@ from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     BaggingRegressor,
-    RandomForestClassifier,
     StackingRegressor,
     VotingRegressor,
 )
@@ -286,7 +285,7 @@ MULTI_LABEL, PUBLIC_MULTI_LABEL, SEVERAL, PUBLIC_SEVERAL = (
         [public_labels, public_three + 5],
     )
 )
-RIDGE_OUTPUTS, FEW_TREES = MultiOutputClassifier(RidgeClassifier()), RandomForestClassifier(3)
+RIDGE_OUTPUTS = MultiOutputClassifier(RidgeClassifier())
 
 
 @pytest.mark.parametrize(
@@ -295,7 +294,6 @@ RIDGE_OUTPUTS, FEW_TREES = MultiOutputClassifier(RidgeClassifier()), RandomFores
         (OneVsRestClassifier(RidgeClassifier()), MULTI_LABEL, PUBLIC_MULTI_LABEL, [0, 1]),
         (RIDGE_OUTPUTS, MULTI_LABEL, PUBLIC_MULTI_LABEL, [0, 1]),
         (RIDGE_OUTPUTS, SEVERAL, PUBLIC_SEVERAL, [[0, 1], [5, 6, 7]]),
-        (FEW_TREES.set_params(max_depth=2), SEVERAL, PUBLIC_SEVERAL, [[0, 1], [5, 6, 7]]),
     ],
 )
 def test_several_outputs(estimator, Y, Y_public, classes):

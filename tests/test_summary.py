@@ -25,13 +25,11 @@ from sklearn.preprocessing import (
     MinMaxScaler,
     StandardScaler,
 )
-from sklearn.tree import DecisionTreeRegressor
 
 from skdp import (
     BernsteinTransformer,
     ExponentialMechanism,
     LaplaceMechanism,
-    LeafTarget,
     PrivateEstimator,
     PrivateSearchCV,
     PublicDataOracle,
@@ -267,10 +265,6 @@ CALLED = [  # an estimator, what is released of it, the records, and the first n
         [f"value[age={x}, {label}]" for x in (0, 1) for label in "abc"],
     ),
     (STUMPS, "auto", (LINE, LETTERS), [f"value[{leaf}, {y}]" for leaf in LEAVES for y in "abc"]),
-    (
-        *(DecisionTreeRegressor(max_depth=1), LeafTarget((0, 1)), (LINE, LINE[:, 0])),
-        [f"value[leaf {leaf}, {of}]" for leaf in (1, 2) for of in ("count", "sum")],
-    ),
     (
         *(make_pipeline(OF_AGE, RidgeClassifier()), "auto", (AGES, LETTERS)),
         ["columntransformer__standardscaler__mean_[age]"],

@@ -235,8 +235,6 @@ def _statistic_of(last: Estimator) -> type[Statistic]:
     if isinstance(entry.known, type):
         return entry.known
     reason = "nothing bounds how far one record moves what it learns"
-    if entry.tree:
-        reason = "one record may move its splits; put leaves of public trees before a linear model"
     names = sorted(kind.__name__ for kind in CATALOG.where(_is_known))
     raise ValueError(
         f"No sensitivity of {type(last).__name__} is known on paper: {entry.known or reason}. "

@@ -6,7 +6,7 @@ import pickle
 from contextlib import suppress
 from itertools import chain
 
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 
 from skdp.core.checks import shorten, warn
 from skdp.core.dtypes import categories_of
@@ -20,7 +20,7 @@ from skdp.estimators.catalog import (
 )
 from skdp.estimators.configuration import members_in, without_side_effects
 from skdp.estimators.members import configured_members, fitted_parts, is_composition, last_step
-from skdp.estimators.trees import LeafTarget, is_tree
+from skdp.estimators.trees import is_tree
 from skdp.exceptions import PrivacyLeakWarning
 
 
@@ -40,8 +40,7 @@ def has_parameters(estimator: Estimator) -> bool:
         for path, part, _ in configured_members(estimator):
             if not (is_stateless(part) or is_composition(part) or is_tree(part)):
                 lookup(part, path)
-        last = last_step(estimator)
-        return not is_tree(last) or is_classifier(last)  # a regressor needs a declared range
+        return True
     return False
 
 
@@ -59,8 +58,6 @@ def _check_transforms(step: Estimator) -> None:
 def _check_trees(estimator: Estimator) -> None:
     """Refuse a tree that is neither the whole estimator nor the last step of a pipeline."""
     last = last_step(estimator)
-    if is_tree(last):
-        LeafTarget().check(estimator)
     for _, part, _ in configured_members(estimator):
         if is_tree(part) and part is not last:
             raise ValueError(

@@ -87,22 +87,12 @@ class Attributes:
     def target(self, estimator: Estimator, public: Public) -> Target:
         """Make the target of one estimator."""
         if is_auto(self.release) and is_tree(last_step(estimator)):
-            return Leaves(LeafTarget()).target(estimator, public)
+            return _named(LeafTarget(estimator, public.fit), public)
         return _named(ParameterTarget(estimator, self.release, public.fit), public)
 
     def known_target(self, estimator: Estimator, public: Public) -> Any:
         """Make the target whose sensitivity is known on paper."""
         return KnownTarget(estimator, public.fit, public.n_samples)
-
-
-class Leaves(Attributes):
-    """The leaf values of a tree or forest."""
-
-    def check(self, estimator: Estimator) -> None:
-        self.release.check(estimator)
-
-    def target(self, estimator: Estimator, public: Public) -> Target:
-        return _named(self.release.bind(estimator, public.fit), public)
 
 
 class Predictions(Attributes):
@@ -153,8 +143,6 @@ class Own(Attributes):
 
 def kind_of_release(release: object) -> Attributes:
     """Return the kind of a value of the parameter `release`."""
-    if isinstance(release, LeafTarget):
-        return Leaves(release)
     if isinstance(release, PredictionTarget):
         return Predictions(release, configure=alone)
     if isinstance(release, BernsteinTransformer):
@@ -165,7 +153,7 @@ def kind_of_release(release: object) -> Attributes:
         return Attributes(release)
     raise TypeError(
         "The 'release' parameter of PrivateEstimator must be 'auto', 'predictions', a list of "
-        "names of fitted attributes, a LeafTarget, a PredictionTarget, a BernsteinTransformer "
+        "names of fitted attributes, a PredictionTarget, a BernsteinTransformer "
         "or a target, which inherits from skdp.Target and has a method 'restore'. Got "
         f"{type(release).__name__}. To release the value of a function, use skdp.release."
     )

@@ -1,7 +1,6 @@
 """The output metric: finite differences against closed forms."""
 
 import numpy as np
-import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.frozen import FrozenEstimator

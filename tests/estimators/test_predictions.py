@@ -310,7 +310,8 @@ class Stranger(LogisticRegression):
         (LOGISTIC, "coef_, intercept_ of"),
         (make_pipeline(StandardScaler(), LOGISTIC), "standardscaler__mean_"),
         (DecisionTreeClassifier(), "leaf values of"),
-        (DecisionTreeRegressor(), "predictions of"),  # its range would have to be declared
+        (DecisionTreeRegressor(), "predictions of"),
+        (DecisionTreeClassifier(class_weight="balanced"), "predictions of"),
         (make_pipeline(StandardScaler(), SVC(C=0.1)), "predictions of"),
         (Stranger(), "predictions of"),
     ],

@@ -132,7 +132,7 @@ def test_order_is_chosen_by_score(n_features, noise):
         functions[order] = clone(bernstein).set_params(order=order).fit(grid).coefficients(values)
         errors[order] = np.std(bernstein.evaluate(functions[order], grid) - bump(grid))
     best = min(scores, key=scores.__getitem__)
-    assert errors[best] < 1.05 * errors[3]
+    assert errors[best] < 1.15 * errors[3]
     assert noise or errors[best] < 0.6 * errors[3]
     for unit in (1.0, 1e300):
         both = bernstein.coefficients(unit * np.column_stack([values, values])) / unit

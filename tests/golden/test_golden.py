@@ -40,7 +40,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from skdp import (
@@ -52,7 +52,6 @@ from skdp import (
     KnownSensitivity,
     L2LaplaceMechanism,
     LaplaceMechanism,
-    LeafTarget,
     MomentClassifier,
     MomentRegressor,
     PrivateEstimator,
@@ -229,12 +228,6 @@ CASES = {
     "multinomial naive Bayes": lambda: fitted(MultinomialNB(), COUNTS, LABELS),
     "discriminant": lambda: fitted(LinearDiscriminantAnalysis(), X, LABELS),
     "tree": lambda: fitted(DecisionTreeClassifier(max_leaf_nodes=4, random_state=0), X, LABELS),
-    "leaves of a regression tree": lambda: fitted(
-        DecisionTreeRegressor(max_leaf_nodes=4, random_state=0),
-        X,
-        RESPONSE,
-        release=LeafTarget((-10.0, 30.0)),
-    ),
     "forest": lambda: fitted(
         RandomForestClassifier(3, max_leaf_nodes=4, random_state=0), X, LABELS
     ),

@@ -10,12 +10,11 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier
 
 from skdp import (
     BernsteinTransformer,
     GaussianOracle,
-    LeafTarget,
     PublicDataOracle,
     SensitivitySampler,
     Target,
@@ -24,6 +23,7 @@ from skdp import (
 from skdp.core.dataset import as_dataset
 from skdp.core.target import FunctionTarget, pair_values
 from skdp.estimators.parameters import ParameterTarget
+from skdp.estimators.trees import LeafTarget
 from skdp.functions import AdditiveTarget
 from skdp.functions.fitted_function import FittedFunctionTarget
 
@@ -188,32 +188,15 @@ def test_an_outlier_in_the_first_draw_swallows_no_difference(value):
 # Sums over the leaves of public trees
 
 
-def table(seed, n_samples, n_features, n_values, unit=1.0):
-    """Counts with many ties, the first column constant at times, and one record of a class."""
-    rng = np.random.default_rng(seed)
-    X = rng.integers(n_values, size=(n_samples, n_features)).astype(float) * unit
-    if n_values < 4:
-        X[:, 0] = 2.0
-    else:
-        X += rng.random(X.shape)
-    labels = rng.integers(2, size=n_samples) + 1
-    labels[rng.integers(n_samples)] = 0
-    return X, labels, X @ np.ones(n_features) + rng.normal(size=n_samples)
+def leaf_target(model):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(10, size=(80, 3)) + rng.random((80, 3)), rng.integers(3, size=80)
+    return LeafTarget(model, clone(model).fit(X, y)), X, y
 
 
-def leaf_target(kind, seed=0):
-    X, labels, response = table(seed, 80, 3, 10)
-    if kind is DecisionTreeClassifier:
-        tree, y, leaves = kind(max_leaf_nodes=6, random_state=0), labels, LeafTarget()
-    else:
-        tree, y, leaves = kind(max_leaf_nodes=6, random_state=0), response, LeafTarget((0.0, 20.0))
-    return leaves.bind(tree, clone(tree).fit(X, y)), X, y
-
-
-@pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_leaf_sums(kind, weighted):
-    target, X, y = leaf_target(kind)
+def test_leaf_sums(weighted):
+    target, X, y = leaf_target(DecisionTreeClassifier(max_leaf_nodes=6, random_state=0))
     records = (X, y, np.linspace(0, 3, len(y))) if weighted else (X, y)
     assert_rows_are_those_of_calls(target, *records)
 
@@ -248,13 +231,12 @@ def test_kernel_sums(kernel, metric, seed, n_samples, n_variables, bandwidth, ti
 
 def in_a_pipeline():
     """A step before a tree might center the records that it is given."""
-    X, y, _ = table(0, 60, 3, 10)
-    model = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=2))
-    return LeafTarget().bind(model, clone(model).fit(X, y)), X, y
+    return leaf_target(make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=2)))
 
 
 def of_parameters():
-    X, y, _ = table(0, 60, 3, 10)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
     return ParameterTarget(GaussianNB(), "auto", GaussianNB().fit(X, y)), X, y
 
 

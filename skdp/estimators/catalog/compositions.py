@@ -7,6 +7,7 @@ import numpy as np
 from skdp.core.classes import isinstance_by_name
 from skdp.core.types import Estimator
 from skdp.estimators.catalog.entry import Entry, Members
+from skdp.estimators.catalog.refused import LEAVES, PREDICT
 
 PIPELINE = "sklearn.pipeline.Pipeline"
 FROZEN = "sklearn.frozen.FrozenEstimator"
@@ -59,6 +60,15 @@ def _columns_of_members(fitted: Estimator) -> list:
     return [np.atleast_1d(columns) for _, _, columns in fitted.transformers_]
 
 
+def _refuse_leaves(tree: Estimator) -> str | None:
+    """Return why the leaves of a tree do not follow from counts, None if they do."""
+    if tree.class_weight is None and tree.monotonic_cst is None:
+        return None
+    return f"its leaves hold no counts with class_weight or monotonic_cst. {PREDICT}"
+
+
+_tree = Entry(tree=True, refuse=_refuse_leaves, known=LEAVES)
+
 ENTRIES: dict[str, Entry] = {
     PIPELINE: Entry(
         members=lambda fitted: fitted.steps,
@@ -93,8 +103,6 @@ ENTRIES: dict[str, Entry] = {
     FROZEN: Entry(uses_response=False, learns_nothing=True),
     "sklearn.feature_extraction.FeatureHasher": Entry(learns_nothing=True),
     "sklearn.feature_extraction.text.HashingVectorizer": Entry(learns_nothing=True),
-    "sklearn.tree DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier "
-    "ExtraTreeRegressor": Entry(tree=True),
-    "sklearn.ensemble ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier "
-    "RandomForestRegressor": Entry(tree=True),
+    "sklearn.tree DecisionTreeClassifier ExtraTreeClassifier": _tree,
+    "sklearn.ensemble ExtraTreesClassifier RandomForestClassifier": _tree,
 }

@@ -7,6 +7,10 @@ from skdp.estimators.catalog.entry import Entry
 PREDICT = "Use release='predictions', with a SensitivitySampler or sensitivity='aggregate'"
 FROZEN = "Use one that was fitted to public records, in a FrozenEstimator"
 MEMBERS = "its members have many more numbers than one model of their kind"
+LEAVES = (
+    "one record may move its splits. Put a RandomTreesEmbedding that was fitted to public records, "
+    "in a FrozenEstimator, before a MomentClassifier"
+)
 SELECTION = (
     "which columns it selects depends on the data, and a selection is no vector that noise can be "
     "added to. Select the columns on public data and wrap the selector in FrozenEstimator, or use "
@@ -116,7 +120,13 @@ REASONS: dict[str, str] = {
     ),
 }
 
+_regression_tree = Entry(
+    refuse=f"its splits and its leaves are learned from the records. {PREDICT}", known=LEAVES
+)
+
 ENTRIES: dict[str, Entry] = {
+    "sklearn.tree DecisionTreeRegressor ExtraTreeRegressor": _regression_tree,
+    "sklearn.ensemble ExtraTreesRegressor RandomForestRegressor": _regression_tree,
     **{names: Entry(refuse=reason) for names, reason in REASONS.items()},
     "sklearn.ensemble StackingClassifier StackingRegressor": Entry(
         refuse=f"{MEMBERS}. {PREDICT}", passes_weights=True
