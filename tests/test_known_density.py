@@ -215,16 +215,6 @@ def test_a_bandwidth_far_below_the_spacing_is_pointed_out(n_samples):
         assert [each.filename for each in record] == [__file__] * is_far
 
 
-def test_one_kernel_for_two_units_is_pointed_out():
-    X = np.random.default_rng(0).uniform((4, 0), (8.5, 100), size=(500, 2))
-    box = BernsteinTransformer(6, feature_range=[(4, 8.5), (0, 100)])
-    for bandwidth in (0.1, 2, 7):
-        with pytest.warns(UserWarning, match=r"\[4\.5, 100\.0\]: it flattens .* scaler of the box"):
-            private(KernelDensity(bandwidth=bandwidth), release=box).plan(500, like=X)
-    scaler = FrozenEstimator(MinMaxScaler().fit([[4, 0], [8.5, 100]]))
-    private(make_pipeline(scaler, KernelDensity(bandwidth=0.1)), release=box).plan(500, like=X)
-
-
 def test_a_scaler_of_other_columns_is_told_those_of_the_data():
     X = pd.DataFrame(UNIT, columns=["a", "b"])
     scaler = FrozenEstimator(MinMaxScaler().fit(X[["b", "a"]]))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
-from skdp.core.checks import shorten, shown, warn
+from skdp.core.checks import shown, warn
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.geometry import ROUND_UP
@@ -35,8 +35,6 @@ FAR = 1e3
 """A record that is more bandwidths away from the box has no weight in it."""
 N_DISTANCES = 2**22
 """Largest number of distances that are computed at a time."""
-DIFFERENT = 5
-"""Sides of a box whose lengths differ by a larger factor are in different units."""
 TINY = 1e-280
 """A kernel of less height is rounded by more than the bound allows for."""
 
@@ -63,7 +61,7 @@ def check_known_density(estimator: Estimator, example: Dataset) -> None:
 
 
 def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> None:
-    """Warn of a kernel that is too narrow for the lattice, or the same for several units.
+    """Warn of a kernel that is too narrow for the lattice.
 
     Of 8,000 records .34 had one whole number, which seemed to be that of .55 with a bandwidth of a
     sixth of a spacing, .42 with a third, and .35 with a half.
@@ -75,15 +73,7 @@ def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> Non
         return
     bandwidth, widths = float(model.bandwidth_), np.ptp(target.seen, axis=0)
     spacing = float(widths.max()) / target.transformer.degree
-    if widths.max() > DIFFERENT * widths.min():
-        warn(
-            "The kernel of KernelDensity is as wide over each column, and the sides of the box are "
-            f"{shorten([float(f'{width:g}') for width in widths])}: it flattens the columns with "
-            "short sides. Put the scaler of the box before it, fitted to public records "
-            "or to the corners of the box: make_pipeline(FrozenEstimator(MinMaxScaler().fit(...)), "
-            "KernelDensity(...)), with a bandwidth for columns from 0 to 1."
-        )
-    elif bandwidth < spacing / 3:
+    if bandwidth < spacing / 3:
         n_near = n_samples * (5 * bandwidth) ** len(widths) / np.prod(widths)
         warn(
             f"The bandwidth of KernelDensity, {bandwidth:g}, is far below the spacing of the "

@@ -185,7 +185,7 @@ SLOW = {  # they iterate, for each pair
 
 # Their public fit needs records such as theirs; that of the others is made without any.
 NEEDS_RECORDS = {
-    *("CategoricalNB", "OneHotEncoder", "OrdinalEncoder", "TargetEncoder", "TfidfTransformer"),
+    *("CategoricalNB", "OneHotEncoder", "OrdinalEncoder", "TfidfTransformer"),
 }
 
 

@@ -20,7 +20,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, LocalOutlierFactor
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler, TargetEncoder
+from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler
 from sklearn.random_projection import SparseRandomProjection
 from sklearn.svm import SVC
 
@@ -258,10 +258,6 @@ def test_categories_that_differ_are_noticed():
         target(other, y, seed=0)
     with pytest.raises(ValueError, match="public categories_ differ"):
         target.flatten(clone(pipeline).fit(other, y))
-    encoder = TargetEncoder()
-    target = ParameterTarget(encoder, "auto", clone(encoder).fit(public, y))
-    with pytest.raises(ValueError, match="categories"):
-        target.flatten(clone(encoder).fit(other, y))
 
 
 def test_derived_attribute_named_by_the_user_is_what_he_gets():

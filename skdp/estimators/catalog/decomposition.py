@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from skdp.core.types import Estimator
 from skdp.estimators.catalog.alignment import SignedRows
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.catalog.known_squares import PrincipalComponents
 from skdp.estimators.catalog.repairs import nonnegative, orthonormal, raised_divisors
 
 
@@ -21,22 +18,19 @@ def _finish_pca(released: Estimator, public_fit: Estimator) -> None:
         released.noise_variance_ = 0.0  # no component is left out
 
 
-_pca = Entry(
-    ("mean_", "components_", "explained_variance_ if whiten"),
-    _finish_pca,
-    SignedRows("components_", ("explained_variance_",)),
-    repairs={"components_": orthonormal, "explained_variance_": nonnegative},
-    divisors={"explained_variance_": raised_divisors},
-    numbers="(k + 1) d",
-    misleading="explained_variance_ explained_variance_ratio_ n_samples_ noise_variance_ "
-    "singular_values_ var_",
-    unserved=("score_samples", "score"),
-    by_record=True,
-)
-
 ENTRIES: dict[str, Entry] = {
-    "sklearn.decomposition.PCA": replace(_pca, known=PrincipalComponents),
-    "sklearn.decomposition.IncrementalPCA": _pca,
+    "sklearn.decomposition PCA IncrementalPCA": Entry(
+        ("mean_", "components_", "explained_variance_ if whiten"),
+        _finish_pca,
+        SignedRows("components_", ("explained_variance_",)),
+        repairs={"components_": orthonormal, "explained_variance_": nonnegative},
+        divisors={"explained_variance_": raised_divisors},
+        numbers="(k + 1) d",
+        misleading="explained_variance_ explained_variance_ratio_ n_samples_ noise_variance_ "
+        "singular_values_ var_",
+        unserved=("score_samples", "score"),
+        by_record=True,
+    ),
     "sklearn.decomposition.TruncatedSVD": Entry(
         ("components_",),
         align=SignedRows("components_"),

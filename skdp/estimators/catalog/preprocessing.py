@@ -134,7 +134,6 @@ class RefusedSettings:
 
 
 REFUSED_INDICATOR = RefusedSettings(("add_indicator",))
-REFUSED_SEED = RefusedSettings(("random_state",))
 
 
 _encoder = Entry(
@@ -187,11 +186,6 @@ ENTRIES: dict[str, Entry] = {
         numbers="(n_bins + 1) d",
         by_record=True,
     ),
-    "sklearn.preprocessing.TargetEncoder": Entry(
-        ("encodings_", "target_mean_"),
-        public=("categories_",),
-        numbers="all categories + 1, times k",
-    ),
     # Its inverse needs indicators, which are refused.
     "sklearn.impute.SimpleImputer": Entry(
         _statistics,
@@ -216,13 +210,11 @@ ENTRIES: dict[str, Entry] = {
         numbers="0",
         by_record=True,
     ),
-    "sklearn.kernel_approximation.SkewedChi2Sampler": Entry(
-        (), public=("random_weights_", "random_offset_"), refuse=REFUSED_SEED, numbers="0"
-    ),
-    "sklearn.kernel_approximation.PolynomialCountSketch": Entry(
-        (), public=("indexHash_", "bitHash_"), refuse=REFUSED_SEED, numbers="0"
-    ),
     "sklearn.random_projection GaussianRandomProjection SparseRandomProjection": Entry(
-        (), public=("components_",), refuse=REFUSED_SEED, numbers="0", by_record=True
+        (),
+        public=("components_",),
+        refuse=RefusedSettings(("random_state",)),
+        numbers="0",
+        by_record=True,
     ),
 }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from skdp.estimators.catalog.entry import Entry
 
+RECORDS = "its fitted state is the training records themselves"
 PREDICT = "Use release='predictions', with a SensitivitySampler or sensitivity='aggregate'"
 FROZEN = "Use one that was fitted to public records, in a FrozenEstimator"
+COMPONENTS = f"another record may lead to other components. Use PCA or TruncatedSVD. {FROZEN}"
 MEMBERS = "its members have many more numbers than one model of their kind"
 LEAVES = (
     "one record may move its splits. Put a RandomTreesEmbedding that was fitted to public records, "
@@ -20,17 +22,13 @@ SELECTION = (
 # Those that predict, and are released by what they predict.
 PREDICTORS: dict[str, str] = {
     "sklearn.neighbors KNeighborsClassifier KNeighborsRegressor KernelDensity LocalOutlierFactor "
-    "RadiusNeighborsClassifier RadiusNeighborsRegressor": (
-        "its fitted state is the training records themselves"
-    ),
-    "sklearn.gaussian_process GaussianProcessClassifier GaussianProcessRegressor": (
-        "its fitted state is the training records themselves"
-    ),
+    "RadiusNeighborsClassifier RadiusNeighborsRegressor": RECORDS,
+    "sklearn.gaussian_process GaussianProcessClassifier GaussianProcessRegressor": RECORDS,
     "sklearn.svm NuSVC NuSVR OneClassSVM SVC SVR": (
         "its fitted state is the training records that support it. For a linear kernel use "
         "LinearSVC or LinearSVR"
     ),
-    "sklearn.kernel_ridge.KernelRidge": "its fitted state is the training records themselves",
+    "sklearn.kernel_ridge.KernelRidge": RECORDS,
     "sklearn.semi_supervised LabelPropagation LabelSpreading SelfTrainingClassifier": (
         "which labels it gives to its own records depends on each of them"
     ),
@@ -80,26 +78,21 @@ REASONS: dict[str, str] = {
         "KMeans or GaussianMixture"
     ),
     "sklearn.neighbors KNeighborsTransformer NearestNeighbors RadiusNeighborsTransformer": (
-        f"its fitted state is the training records themselves. {FROZEN}"
+        f"{RECORDS}. {FROZEN}"
     ),
-    "sklearn.decomposition KernelPCA": (
-        "its fitted state is the training records themselves. Use PCA, after RBFSampler for a "
-        "kernel"
-    ),
+    "sklearn.decomposition KernelPCA": (f"{RECORDS}. Use PCA, after RBFSampler for a kernel"),
     "sklearn.decomposition DictionaryLearning FastICA LatentDirichletAllocation "
-    "MiniBatchDictionaryLearning MiniBatchNMF MiniBatchSparsePCA NMF SparsePCA": (
-        f"another record may lead to other components. Use PCA or TruncatedSVD. {FROZEN}"
-    ),
-    "sklearn.neural_network.BernoulliRBM": (
-        f"another record may lead to other components. Use PCA or TruncatedSVD. {FROZEN}"
-    ),
-    "sklearn.neighbors.NeighborhoodComponentsAnalysis": (
-        f"another record may lead to other components. Use PCA or TruncatedSVD. {FROZEN}"
-    ),
+    "MiniBatchDictionaryLearning MiniBatchNMF MiniBatchSparsePCA NMF SparsePCA": COMPONENTS,
+    "sklearn.neural_network.BernoulliRBM": COMPONENTS,
+    "sklearn.neighbors.NeighborhoodComponentsAnalysis": COMPONENTS,
     "sklearn.covariance GraphicalLasso GraphicalLassoCV": (
         "which entries of its precision are 0 depends on the data. Use ShrunkCovariance"
     ),
     "sklearn.preprocessing.SplineTransformer": f"its knots are values of the records. {FROZEN}",
+    "sklearn.preprocessing.TargetEncoder": f"it learns a mean for each category. {FROZEN}",
+    "sklearn.kernel_approximation PolynomialCountSketch SkewedChi2Sampler": (
+        "its random weights have no public form. Use RBFSampler"
+    ),
     "sklearn.preprocessing.KernelCenterer": (
         "it centers kernels with the training records. Use RBFSampler and StandardScaler"
     ),
