@@ -45,7 +45,7 @@ def function_of(attribute):
 
 # What plans call on a mechanism, beyond what users do.
 OF_MECHANISMS = (
-    *("noise_columns", "release_with_errors", "share_learned", "unit_deviation", "with_code"),
+    *("release_with_errors", "share_learned", "unit_deviation", "with_code"),
 )
 
 

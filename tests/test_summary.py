@@ -177,14 +177,15 @@ def test_a_summary_says_what_becomes_of_the_values_of_a_density(of_noise, tmp_pa
     model.fit(X).save(tmp_path)
     summary = model.summary()
     divided = float(re.search(r"was divided by ([\d.]+)", summary.remark)[1])
-    assert divided == pytest.approx(0.5, abs=0.1 if of_noise else 0.01)
+    assert divided == pytest.approx(0.5, abs=0.1 if of_noise else 0.03)
     exact = KernelDensity(bandwidth=0.1).fit(X)
     ratio = np.exp(exact.score_samples([[0.5]]) - model.score_samples([[0.5]]))
-    assert divided == pytest.approx(ratio[0], rel=0.3 if of_noise else 0.02)
+    assert divided == pytest.approx(ratio[0], rel=0.3 if of_noise else 0.05)
     assert load(tmp_path).summary().remark == summary.remark
     assert summary.remark in (tmp_path / "README.md").read_text()
-    model.set_params(release=lattice(-2, 1.3, degree=33), mechanism=LaplaceMechanism(1e9))
-    assert "divided" not in model.fit(X).summary().remark
+    wide = KernelDensity(bandwidth=0.5)  # which the lattice resolves
+    model.set_params(release=lattice(-3.1, 2.9, degree=60), mechanism=LaplaceMechanism(1e9))
+    assert "divided" not in clone(model).set_params(estimator=wide).fit(X).summary().remark
     names = model.set_params(release=lattice(-1, 2.3, degree=33)).fit(X).summary().names
     assert names[10] == "value[0]"
 
