@@ -18,7 +18,7 @@ Members = Iterable[tuple[str, Estimator]]
 class Traits:
     """How a class, or one that derives from it, treats records and members."""
 
-    # whether it is a tree or a forest, of which a LeafTarget releases the leaves
+    # whether it is a tree or a forest whose leaves are released
     tree: bool = False
     # whether it leaves missing values missing
     passes_gaps: bool = False
