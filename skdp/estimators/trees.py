@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from skdp.core.checks import check_rules, floats
 from skdp.core.dataset import Dataset
 from skdp.core.target import Target
-from skdp.core.types import AxisLabels, Container, Estimator, Values
+from skdp.core.types import Container, Estimator, Named
 from skdp.estimators.catalog import CATALOG, entry_of
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.configuration import describe
@@ -194,14 +194,15 @@ class LeafValues(Target):
         drop_out_of_bag(released)
         return released
 
-    def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
+    def by_name(self, value: NDArray[np.float64]) -> Named:
         """Name the sums by tree, leaf and class; of a response in [-1, 1] they are counts too."""
         if self._ranges is None:
             sums = _numbered("output", [list(map(str, each)) for each in self._classes()])
         else:
             sums = ["count", *_numbered("output", [["sum"]] * len(self._ranges))]
         leaves = _numbered("tree", [[f"leaf {leaf}" for leaf in each] for each in self._leaves])
-        return {"value": (None, [f"{leaf}, {name}" for leaf in leaves for name in sums])}
+        names = [f"{leaf}, {name}" for leaf in leaves for name in sums]
+        return value, {"value": (None, names)}
 
     def _classes(self) -> list[NDArray]:
         classes = last_step(self.public_fit).classes_

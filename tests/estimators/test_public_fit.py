@@ -10,10 +10,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import (
-    QuantileTransformer,
-    StandardScaler,
-)
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 from skdp import LaplaceMechanism, PrivateEstimator
 from skdp.core.dataset import Dataset

@@ -40,14 +40,10 @@ def response(seed):
     return X, X @ [1.0, -2.0, 0.5, 1.0]
 
 
-def private(estimator, public, **options):
+def private(estimator, public, epsilon=1.0, **options):
     sampler = SensitivitySampler(PublicDataOracle(*public), gamma=0.25, n_pairs=3, random_state=0)
-    options = {
-        "mechanism": LaplaceMechanism(1.0),
-        "sensitivity": sampler,
-        "random_state": 0,
-    } | options
-    return PrivateEstimator(estimator, **options)
+    options = {"sensitivity": sampler, "random_state": 0} | options
+    return PrivateEstimator(estimator, mechanism=LaplaceMechanism(epsilon), **options)
 
 
 def with_gaps(X):
@@ -95,11 +91,9 @@ def test_substitute_computes_the_same(mine, theirs, container):
     if container != "frame" and hasattr(mine, "lambdas_"):
         output, expected = (one.inverse_transform(theirs.transform(new)) for one in (mine, theirs))
         np.testing.assert_allclose(output, expected, rtol=precision, atol=precision)
-    assert mine.n_features_in_ == 4
     assert isinstance(mine, type(theirs))
     assert mine.get_params().items() >= theirs.get_params().items()
     if container == "frame":
-        assert mine.feature_names_in_.tolist() == list("abcd")
         names = mine.get_feature_names_out()
         assert list(names) == list(theirs.get_feature_names_out())
         framed = mine.set_output(transform="pandas").transform(convert(new))
@@ -110,14 +104,9 @@ LINES = [
     make_pipeline(KMeans(3, random_state=0, n_init=1), Ridge()),
     make_pipeline(FastICA(2, random_state=0, max_iter=1000, tol=1e-3), Ridge()),
     make_pipeline(make_union(FactorAnalysis(2), StandardScaler()), Ridge()),
-    BaggingRegressor(
-        make_pipeline(KMeans(3, random_state=0, n_init=1), Ridge()),
-        3,
-        random_state=0,
-        max_features=2,
-    ),
-    RegressorChain(make_pipeline(KMeans(2, random_state=0, n_init=1), Ridge()), order=[1, 0]),
 ]
+LINES.append(BaggingRegressor(LINES[0], 3, random_state=0, max_features=2))
+LINES.append(RegressorChain(LINES[0], order=[1, 0]))
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: type(line).__name__)
@@ -182,7 +171,7 @@ def test_the_bound_of_a_machine_covers_its_release():
     X, y = np.clip(X / 8 + 0.5, 0, 1), y % 2
     machine = SVC(kernel="linear", C=1e-4, tol=1e-6)
     options = {"sensitivity": svm_bound(machine, len(X), 4), "classes": [0, 1]}
-    model = private(machine, (X,), **options, mechanism=LaplaceMechanism(1e6)).fit(X, y)
+    model = private(machine, (X,), 1e6, **options).fit(X, y)
     np.testing.assert_allclose(model.coef_, clone(machine).fit(X, y).coef_, atol=1e-3)
     assert model.guarantee_.gamma == 0
     assert model.predict(X).shape == y.shape
