@@ -289,8 +289,7 @@ class PrivateEstimator(PrivateModel):
         UserWarning
             If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
             the confidence below 1/2; if the release may be worth no more than public records alone;
-            if an encoder raises at a category that the public records lack; or if the model cannot
-            be saved, because a parameter holds a lambda.
+            or if an encoder raises at a category that the public records lack.
         """
         dataset = check_fit(self, X, y, sample_weight)
         # of the records as given, and before a draw from the oracle

@@ -31,6 +31,7 @@ from skdp.core.types import Container, Scoring, Values
 from skdp.estimators.labels import repaired
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
+from skdp.functions.choice import ChoiceTarget
 from skdp.functions.released_density import misplaced
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
@@ -298,13 +299,14 @@ class ReleasePlan(HasExpectedScore):
         target = self.target.with_noise(self.mechanism, self.sensitivity.value, errors)
         restored = target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
-        labels = axis_labels(self.names, target, numbers, restored)
+        shown = None if numbers is None else value
+        labels = axis_labels(self.names, target, shown, restored)
         code, shape, priors = self.mechanism.geometry.code, self.sensitivity.shape, None
         most, said = 0.0, ""
         if code is not None and shape is not None:
             priors = self._named(code.deviations.reshape(shape))
         if code is not None and errors is not None and numbers is not None:
-            far = flat_numbers(target.by_name(distance_from_prior(code, value, errors)))
+            far = flat_numbers(target.by_name(distance_from_prior(code, value, errors))[0])
             most = float(far.max(initial=0))
             names = flat_names(numbers, labels)
             said = describe_conflict(most, names[far.argmax()] if most else "", guarantee.gamma)
@@ -342,7 +344,7 @@ class ReleasePlan(HasExpectedScore):
         )
 
     def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:
-        return None if numbers is None else self.target.by_name(numbers)
+        return None if numbers is None else self.target.by_name(numbers)[0]
 
     def _check_settled(self) -> None:
         """Refuse a target or a mechanism that was edited since the plan was made."""
@@ -385,8 +387,7 @@ class ReleasePlan(HasExpectedScore):
             )
         if self.classes is not None:
             is_sampled = isinstance(self.sensitivity, SensitivityEstimate)
-            needed = is_sampled and self.target.needs_labels[dataset.y.ndim - 1]
-            check_labels(dataset.y, self.classes, needed)
+            check_labels(dataset.y, self.classes, is_sampled and self.target.needs_labels)
         dataset = self.schema.convert(dataset, "The private dataset")
         check_gaps(dataset.X, self.gaps)
         return dataset
@@ -452,7 +453,8 @@ def of_each(
 
 def check_chooses(mechanism: Mechanism, target: Target) -> None:
     """Refuse a mechanism that chooses a response where numbers are to be released."""
-    if mechanism.chooses and replaces(target, "restore") and not target.restores_choice:
+    restores_numbers = replaces(target, "restore") and not isinstance(target, ChoiceTarget)
+    if mechanism.chooses and restores_numbers:
         raise ValueError(
             f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
             f"to be released: {target.description}. Use a mechanism that adds noise, such as "

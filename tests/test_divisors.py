@@ -46,7 +46,7 @@ def private(estimator, epsilon):
 def given_and_public(plan, release, attribute):
     """The released numbers of an attribute, their standard errors, and the public fit's."""
     target = plan.target
-    public = target.by_name(target.flatten(target.public_fit))[attribute]
+    public = target.by_name(target.flatten(target.public_fit))[0][attribute]
     return release.numbers[attribute], release.standard_errors[attribute], public
 
 

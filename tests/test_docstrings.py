@@ -44,9 +44,7 @@ def function_of(attribute):
 
 
 # What plans call on a mechanism, beyond what users do.
-OF_MECHANISMS = (
-    *("release_with_errors", "share_learned", "unit_deviation", "with_code"),
-)
+OF_MECHANISMS = (*("release_with_errors", "share_learned", "unit_deviation", "with_code"),)
 
 
 def methods_of(cls):

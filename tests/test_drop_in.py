@@ -23,20 +23,14 @@ from sklearn.ensemble import (
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.linear_model import BayesianRidge, LogisticRegression, Ridge
 from sklearn.mixture import GaussianMixture
-from sklearn.model_selection import (
-    GridSearchCV,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from skdp import (
-    LaplaceMechanism,
-    PublicDataOracle,
-)
+from skdp import LaplaceMechanism, PublicDataOracle
 from skdp.sensitivity.adapters import describe_oracle
 from tests import helpers
 

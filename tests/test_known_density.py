@@ -215,14 +215,6 @@ def test_a_bandwidth_far_below_the_spacing_is_pointed_out(n_samples):
         assert [each.filename for each in record] == [__file__] * is_far
 
 
-def test_a_scaler_of_other_columns_is_told_those_of_the_data():
-    X = pd.DataFrame(UNIT, columns=["a", "b"])
-    scaler = FrozenEstimator(MinMaxScaler().fit(X[["b", "a"]]))
-    with pytest.raises(ValueError, match="feature names") as caught:
-        private(make_pipeline(scaler, KernelDensity(bandwidth=0.2))).fit(X)
-    assert "These have the columns ['a', 'b'], in this order" in caught.value.__notes__[-1]
-
-
 def test_a_record_that_a_step_takes_does_not_move_those_that_it_refuses():
     """Where a step refused all, they were zeros of another precision than beside one it takes."""
     public = np.linspace(1, 1 + 1e-12, 50)[:, None]

@@ -253,8 +253,6 @@ def test_a_file_that_was_changed_is_refused(model, tmp_path, monkeypatch, name):
         load(tmp_path)
 
 
-# which the test is about
-@pytest.mark.filterwarnings("ignore:What is released of this Pipeline cannot be saved")
 def test_functions_that_no_other_process_finds(tmp_path):
     """One without a name is refused, with a remedy that costs nothing."""
     logs = FunctionTransformer(lambda X: np.log1p(X), feature_names_out="one-to-one")

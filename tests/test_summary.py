@@ -3,12 +3,11 @@
 import pickle
 import re
 import warnings
-from functools import partial, wraps
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.base import clone, is_classifier
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesClassifier, VotingClassifier
@@ -19,9 +18,8 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPRegressor
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
-    FunctionTransformer,
     MinMaxScaler,
     StandardScaler,
 )
@@ -31,7 +29,6 @@ from skdp import (
     ExponentialMechanism,
     LaplaceMechanism,
     PrivateEstimator,
-    PrivateSearchCV,
     PublicDataOracle,
     RandomTaskOracle,
     SensitivitySampler,
@@ -376,59 +373,3 @@ def test_what_public_fits_vary_by_rounding_is_not_read_to_its_last_digit(estimat
     assert summary.values[place] == pytest.approx(0, abs=1e-9)
     assert np.isnan(summary.errors[place])
     assert np.isnan(model.value_interval(level=0.8, n_draws=19)[place]).all()
-
-
-def within(function):
-    """Return one that goes by the name of a function of a module, and is not that."""
-    return wraps(function)(lambda *args: function(*args))
-
-
-def local_scaler():
-    class Local(StandardScaler):
-        pass
-
-    return Local()
-
-
-class Held(BaseEstimator):
-    """What cannot be pickled at all."""
-
-    def fit(self, X, y=None):
-        return self
-
-    def transform(self, X):
-        return X
-
-    def __getstate__(self):
-        raise RecursionError
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"logs__func": within(release_of)}, "columns__logs__func"),
-        ({"logs__func": partial(within(release_of))}, "columns__logs__func"),
-        ({"logs": local_scaler()}, "Error"),
-        ({"logs": Held()}, "RecursionError"),
-        ({"logs__kw_args": {"where": type(release_of)}}, "columns__logs__kw_args"),
-        ({"logs__kw_args": {"where": lambda: True}}, "columns__logs__kw_args"),
-        ({"transformers": [("logs", FunctionTransformer(), lambda X: [0])]}, "Error"),
-        ({"logs": FrozenEstimator(FunctionTransformer(lambda X: X))}, "Error"),
-    ],
-    ids=["wrapped", "partial", "class", "error", "type", "within", "columns", "frozen"],
-)
-@pytest.mark.filterwarnings("error:What is released of this")
-def test_what_cannot_be_saved_is_said_before_it_is_paid_for(settings, named):
-    """By a plan, a fit and a search, with its name; a warning that is raised ends these."""
-    columns = ColumnTransformer([("logs", FunctionTransformer(np.log1p), [0])])
-    accountant = PrivacyAccountant(":memory:", epsilon=3.0)
-    pipeline = Pipeline([("columns", columns.set_params(**settings)), ("ridge", Ridge())])
-    model = private(pipeline, UniformOracle([(1, 5)], y_bounds=(0, 1)))
-    model.set_params(accountant=accountant)
-    chooses = {"mechanism": ExponentialMechanism(1.0), "sensitivity": model.sensitivity}
-    search = PrivateSearchCV(model, {"estimator__ridge__alpha": [1, 2]}, **chooses)
-    X = np.random.default_rng(0).uniform(1, 5, (60, 1))
-    for call in (model.fit, search.fit, lambda X, y: model.plan(60)):
-        with pytest.raises(UserWarning, match=rf"cannot be saved.*{named}"):
-            call(X, X[:, 0])
-    assert accountant.total().n_releases == 0

@@ -252,7 +252,7 @@ DRAWN = [
     ("an option of the estimator", fit(estimator=LogisticRegression(C=-1)), "'C'"),
     ("names to release", fit(release=["coefs_"]), "'release'.*coef_, intercept_"),
     ("a choosing mechanism", fit(mechanism=ExponentialMechanism(1.0)), "chooses"),
-    ("a target of None", of_function(lambda X: None), "returned None"),
+    ("a target of None", of_function(lambda X: None), "NoneType"),
     ("a target of text", of_function(lambda X: "a"), "returned a str"),
     ("a target of NaN", of_function(lambda X: NAN), "infinite"),
     ("a target of changing length", of_function(lambda X: np.zeros(2 + next(calls) % 3)),

@@ -6,6 +6,7 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from skdp.core.dataset import Dataset, belongs_to, neighboring_pair
 from skdp.core.default import class_name, default
 from skdp.core.identity import Keyed, check_key
 from skdp.core.metric import OutputMetric
-from skdp.core.types import AxisLabels, Container, Values
+from skdp.core.types import Container, Named
 
 
 class Target(Keyed, ABC):
@@ -38,8 +39,8 @@ class Target(Keyed, ABC):
     fits_estimator : bool
         Whether the target fits an estimator. One that does not is tried on made-up records before
         private ones, where its sensitivity is known on paper. By default it does not.
-    restores_choice : bool
-        Whether `restore` takes the position of a response that was chosen, in place of numbers.
+    needs_labels : bool
+        Whether no value exists where y lacks a public label. By default one does.
 
     See Also
     --------
@@ -60,9 +61,7 @@ class Target(Keyed, ABC):
     description: str = default(class_name)
     allow_nan: bool = False
     fits_estimator: bool = False
-    restores_choice: bool = False
-    # Whether no value exists where y lacks a public label: of a single output, of several.
-    needs_labels: tuple[bool, bool] = (False, False)
+    needs_labels: bool = False
 
     # All that the values of a class of skdp depend on besides the dataset; None: every attribute.
     key_parts: Any = None
@@ -102,14 +101,14 @@ class Target(Keyed, ABC):
     def with_noise(
         self, mechanism: Any, sensitivity: float, errors: NDArray[np.float64] | None
     ) -> Target:
-        """Return a target that knows the noise of the value that it restores; by default itself.
+        """Return a copy that knows the noise of the value that it restores; by default itself.
 
         Parameters
         ----------
         mechanism : Mechanism
-            Which noise.
+            The noise.
         sensitivity : float
-            What the noise was calibrated to.
+            The sensitivity that the noise was calibrated to.
         errors : ndarray of float or None
             The standard error of each number, in the shape of the value, if they are known.
 
@@ -120,18 +119,8 @@ class Target(Keyed, ABC):
         """
         return self
 
-    def without_records(self) -> Target:
-        """Return a copy without records of the oracle, which is saved with a release.
-
-        Returns
-        -------
-        Target
-            It only has to restore. By default this one.
-        """
-        return self
-
-    def by_name(self, value: NDArray[np.float64]) -> NDArray[np.float64] | Values:
-        """Name the numbers of a value; by default they have no names.
+    def by_name(self, value: NDArray[np.float64]) -> Named:
+        """Name the numbers of a value, and their entries; by default they have no names.
 
         Parameters
         ----------
@@ -140,26 +129,13 @@ class Target(Keyed, ABC):
 
         Returns
         -------
-        ndarray or dict of str to ndarray
-            The same numbers.
-        """
-        return value
-
-    def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
-        """Say what the entries of the numbers are called; by default what an estimator knows.
-
-        Parameters
-        ----------
         numbers : ndarray or dict of str to ndarray
-            As returned by `by_name`.
-
-        Returns
-        -------
-        dict of str to pair of lists of str or None, or None
-            By attribute the names along its first and along its last axis. An array belongs to the
-            attribute ``"value"``.
+            The same numbers; an array is called ``"value"``.
+        labels : dict of str to pair of lists of str or None, or None
+            By name the labels along the first and along the last axis. None takes the columns and
+            classes of the released estimator.
         """
-        return None
+        return value, None
 
     def output_metric(self, *records: Container) -> OutputMetric | None:
         """Measure how much the output depends on each number, for learning a code.
@@ -220,7 +196,7 @@ def replaces(target: Target, name: str) -> bool:
 
 
 class FunctionTarget(Target):
-    """Any Python function as a target.
+    """A Python function as a target.
 
     A function of an installed package is known by its name and the version of the package. Give any
     other one a `key` to use its estimates again, to keep its pairs in a `memory`, or to execute its
@@ -265,50 +241,25 @@ class FunctionTarget(Target):
                 "The 'target' must be a function of a dataset, function(X) or function(X, y). "
                 f"Got an object of type {type(function).__name__}."
             )
-        for name in ("restore", "description"):  # of a target, which a function would lose
-            if hasattr(function, name):
-                raise TypeError(
-                    f"The 'target' must be a plain function, or inherit from skdp.Target. Got a "
-                    f"{type(function).__name__} with a {name!r} of its own, in the place of a "
-                    "function."
-                )
+        if hasattr(function, "restore") or hasattr(function, "description"):  # which would be lost
+            raise TypeError(
+                "The 'target' must be a plain function, or inherit from skdp.Target. Got a "
+                f"{type(function).__name__} with a 'restore' or a 'description' of its own."
+            )
         self.function = function
         self.description = _name_of(function)
         if key is not None:
             self.key = check_key(key, "FunctionTarget")
-        self._takes_seed = "random_state" in _parameter_names(function)
-
-    def without_records(self) -> FunctionTarget:
-        return FunctionTarget(np.asarray)  # any can be written: a value stays as it is
+        self._takes_seed = False
+        with suppress(TypeError, ValueError):  # some builtins have no signature
+            self._takes_seed = "random_state" in inspect.signature(function).parameters
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Evaluate the function and return its value as floats."""
-        return as_numbers(self.call(*dataset, seed=seed), self.description)
+        return as_numbers(self._call(*dataset, seed=seed), self.description)
 
-    def call(self, *dataset: Container, seed: int) -> Any:
-        """Evaluate the function and return what it returns.
-
-        Parameters
-        ----------
-        *dataset : X, X and y, or X, y and sample_weight
-            The records.
-        seed : int
-            What the function is given as `random_state`, if it takes one.
-
-        Returns
-        -------
-        object
-            Anything but None.
-
-        Raises
-        ------
-        TypeError
-            If it is None, which numpy would take for a number that is missing.
-        """
-        value = self.function(*dataset, **({"random_state": seed} if self._takes_seed else {}))
-        if value is None:
-            raise ValueFormError("the target returned None, not a number or an array of numbers")
-        return value
+    def _call(self, *dataset: Container, seed: int) -> Any:
+        return self.function(*dataset, **({"random_state": seed} if self._takes_seed else {}))
 
 
 class ValueFormError(TypeError):
@@ -322,10 +273,10 @@ class LabeledValueError(ValueFormError):
 def as_numbers(value: object, description: str) -> NDArray[np.float64]:
     """Copy a value, as a function may use one array again; refuse what is no array of numbers."""
     check_unlabeled(value, description)
-    try:
-        return np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        kind = type(value).__name__
+    kind = type(value).__name__
+    with suppress(TypeError, ValueError):
+        if value is not None:  # which numpy would take for a number that is missing
+            return np.array(value, dtype=np.float64)
     raise ValueFormError(
         f"The target {description} returned a {kind} that is no number and no array of numbers. "
         "Return one array, such as np.histogram(...)[0], or np.concatenate of several."
@@ -338,7 +289,7 @@ def check_unlabeled(value: object, description: str) -> None:
     for each in {type(part): part for part in parts}.values():
         if isinstance(each, dict) or belongs_to(each, "pandas", "polars"):
             library = type(each).__module__.partition(".")[0]
-            kind = "dict" if isinstance(each, dict) else f"{library}.{type(each).__name__}"
+            kind = f"{library}.{type(each).__name__}".removeprefix("builtins.")
             raise LabeledValueError(
                 f"The target {description} returned a {kind}. Only numbers are released, so it "
                 "must return them without labels: which labels there are, and in which order, may "
@@ -367,19 +318,9 @@ _SCRIPTS = ("__main__", "__mp_main__")  # the second is the first in a spawned p
 
 
 def _name_of(function: Callable) -> str:
-    """Return what people call a function: also one that was given a name, or some arguments."""
+    """Return what people call a function, also one that was given some arguments."""
     while isinstance(function, functools.partial):
         function = function.func
     module = getattr(function, "__module__", None) or type(function).__module__
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    name = name.rpartition("<locals>.")[2]
-    given = getattr(function, "__name__", name)
-    name = name if name.endswith(given) else given
+    name = getattr(function, "__name__", type(function).__name__)
     return name if module in _SCRIPTS else f"{module}.{name}"
-
-
-def _parameter_names(function: Callable) -> set[str]:
-    try:
-        return set(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # some builtins have no signature
-        return set()

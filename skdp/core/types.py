@@ -34,6 +34,9 @@ Labels: TypeAlias = Sequence[str] | None
 AxisLabels: TypeAlias = dict[str, tuple[Labels, Labels]]
 """Names of the entries along the first and along the last axis, by attribute."""
 
+Named: TypeAlias = tuple[Matrix | Values, AxisLabels | None]
+"""Numbers by name where they have some, and the names of their entries."""
+
 Scoring: TypeAlias = str | Callable | None
 """A score as in scikit-learn; None is the estimator's own."""
 

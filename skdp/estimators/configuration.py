@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import random
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -42,27 +44,23 @@ def check_configuration(estimator: Estimator) -> None:
             f"{type(estimator).__name__}, which stays as it was fitted. Use it as it is."
         )
     for name, value in estimator.get_params(deep=True).items():
-        parameter = f"The {name!r} parameter of {type(estimator).__name__}"
-        is_cv, splits = _last_name(name) == "cv", callable(getattr(value, "split", None))
-        if is_cv and isinstance(value, str):
+        rule = ""
+        if _last_name(name) == "cv" and np.iterable(value):
+            rule = "be a number of folds: no position of a record is kept, and no member is prefit"
+        if isinstance_by_name(value, *_BY_POSITION):
+            rule = "not go by the position of the records, which are brought into a random order"
+        elif hasattr(value, "split") and getattr(value, "shuffle", True) and _is_open(value, 0):
+            rule = "split alike in both fits of a pair: give its random_state an integer"
+        if rule:
             raise ValueError(
-                f"{parameter} is {value!r}, which takes members as they were fitted. "
-                "PrivateEstimator fits from scratch: wrap a member that has learned from public "
-                "records in sklearn.frozen.FrozenEstimator."
+                f"The {name!r} parameter of {type(estimator).__name__} must {rule}. "
+                f"Got {shown(value)}."
             )
-        listed = is_cv and isinstance(value, Iterable) and not splits
-        if listed or isinstance_by_name(value, *_BY_POSITION):
-            raise ValueError(
-                f"{parameter} must not go by the position of the records, which are brought into "
-                f"a random order. Got an object of type {type(value).__name__}. Give it a number "
-                "of folds."
-            )
-        shuffles = splits and getattr(value, "shuffle", True)
-        if shuffles and not isinstance(getattr(value, "random_state", 0), Integral):
-            raise ValueError(
-                f"{parameter} must split alike in both fits of a pair. Got {shown(value)}. Give "
-                "its random_state an integer."
-            )
+
+
+def _is_open(thing: object, default: object = None) -> bool:
+    """Return whether the random_state of an estimator or a splitter is no integer."""
+    return not isinstance(getattr(thing, "random_state", default), Integral)
 
 
 def _last_name(name: str) -> str:
@@ -96,6 +94,27 @@ def make_quiet(estimator: Estimator) -> Estimator:
     return estimator.set_params(**settings)
 
 
+def alone(estimator: Estimator) -> Estimator:
+    """Return a clone whose fit prints nothing, writes nothing and starts no workers."""
+    estimator = make_quiet(clone(estimator))
+    given = estimator.get_params().items()
+    jobs = {name: 1 for name, value in given if _last_name(name) == "n_jobs" and value}
+    return estimator.set_params(**jobs)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed the global generators, from which an estimator may draw, and put them back."""
+    before, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  # the global one
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  # the global one
+    try:
+        yield
+    finally:
+        random.setstate(before)
+        np.random.set_state(of_numpy)  # noqa: NPY002  # the global one
+
+
 def _quiet(name: str, value: object) -> Any:
     """Return the silent value of a parameter; the same object if it may stay."""
     absent = isinstance(value, str) and value in ("drop", "passthrough")
@@ -114,10 +133,8 @@ def _quiet(name: str, value: object) -> Any:
 
 def members_in(value: object) -> Iterator[object]:
     """Walk the estimators in a parameter, in lists and dicts too; what is frozen is not fitted."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for item in value:
+    if isinstance(value, dict | list | tuple):
+        for item in value.values() if hasattr(value, "values") else value:
             yield from members_in(item)
     elif hasattr(value, "get_params") and not isinstance(value, type) and not is_frozen(value):
         yield value

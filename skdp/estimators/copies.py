@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -28,7 +27,7 @@ def _trees(thing: Estimator) -> Iterator[Estimator]:
     todo, seen = [thing], {id(thing)}
     while todo:
         each = todo.pop()
-        held: Any = ()
+        held: Iterable = ()
         if hasattr(getattr(each, "tree_", None), "children_left"):
             yield each.tree_
         if isinstance(each, list | tuple):

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.target import is_auto
-from skdp.core.types import Container, Estimator, Method, Seed
+from skdp.core.types import Container, Estimator, Method
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.members import last_step
 
@@ -31,6 +31,8 @@ def _released_has(*names: str) -> Callable[[Method], Method]:
     return available_if(check)
 
 
+RARE = ("sample", "get_feature_names_out")
+
 RECORDS = """
         Parameters
         ----------
@@ -39,14 +41,14 @@ RECORDS = """
 """
 
 
-def _of_model(name: str, does: str, *columns: str) -> Callable[..., Any]:
+def _of_model(name: str, does: str) -> Callable[..., Container]:
     """Hand a method that takes records to the released estimator."""
 
-    def method(self: DelegatedMethods, X: Container, **params: Any) -> Any:
-        released = self._released()
+    def method(self: DelegatedMethods, X: Container, **params: object) -> Container:
+        check_is_fitted(self)
         if params.get("return_std"):
-            self._check_served(released, f"{name}(return_std=True)")
-        return getattr(released, name)(X, **params)
+            self._check_served(self.estimator_, f"{name}(return_std=True)")
+        return getattr(self.estimator_, name)(X, **params)
 
     method.__name__ = name
     method.__doc__ = f"""{does} with the released estimator.
@@ -55,18 +57,18 @@ def _of_model(name: str, does: str, *columns: str) -> Callable[..., Any]:
 
         Returns
         -------
-        array-like of shape ({", ".join(("n_samples", *columns))})
+        array-like of shape (n_samples, ...)
             As from the wrapped estimator.
         """
     return _released_has(name)(method)
 
 
-def _fit_then(name: str, tells: str, *needs: str) -> Callable[..., Any]:
+def _fit_then(name: str, tells: str, *needs: str) -> Callable[..., Container]:
     """Fit, then hand the same records to a method of the released estimator."""
 
     def method(
         self: DelegatedMethods, X: Container, y: Container = None, sample_weight: Container = None
-    ) -> Any:
+    ) -> Container:
         return getattr(self.fit(X, y, sample_weight), name)(X)
 
     method.__name__ = f"fit_{name}"
@@ -94,12 +96,10 @@ class DelegatedMethods:
     estimator_: Estimator
     _had_seed = False
 
-    predict: Callable[..., NDArray] = _of_model(
-        "predict", "Predict labels or responses", "n_outputs"
-    )
-    predict_proba = _of_model("predict_proba", "Predict class probabilities", "n_classes")
-    predict_log_proba = _of_model("predict_log_proba", "Predict log-probabilities", "n_classes")
-    decision_function = _of_model("decision_function", "Evaluate decision functions", "n_outputs")
+    predict: Callable[..., NDArray] = _of_model("predict", "Predict labels or responses")
+    predict_proba = _of_model("predict_proba", "Predict class probabilities")
+    predict_log_proba = _of_model("predict_log_proba", "Predict log-probabilities")
+    decision_function = _of_model("decision_function", "Evaluate decision functions")
     score_samples = _of_model("score_samples", "Evaluate scores, such as log-densities,")
     fit_predict = _fit_then(
         "predict",
@@ -107,14 +107,14 @@ class DelegatedMethods:
         *("fit_predict", "predict"),
     )
     fit_transform = _fit_then("transform", "It holds the private records, transformed", "transform")
-    transform = _of_model("transform", "Transform records", "n_features_out")
-    inverse_transform = _of_model("inverse_transform", "Undo `transform`", "n_features_in")
+    transform = _of_model("transform", "Transform records")
+    inverse_transform = _of_model("inverse_transform", "Undo `transform`")
 
     def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
         """Fit privately."""
         raise NotImplementedError
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters, but no seed of the noise where the constructor was given none.
 
         Ensembles seed their members and keep the seeds, with which the noise could be undone.
@@ -146,10 +146,6 @@ class DelegatedMethods:
                 "attributes that it needs in 'release', where they are public."
             )
 
-    def _released(self) -> Estimator:
-        check_is_fitted(self)
-        return self.estimator_
-
     def __sklearn_tags__(self) -> Tags:
         """Return the tags of the wrapped estimator."""
         if hasattr(self.estimator, "get_params"):
@@ -160,8 +156,9 @@ class DelegatedMethods:
         return "estimator_" in vars(self)
 
     def __getattr__(self, name: str) -> Any:
-        """Return a fitted attribute of the released estimator, such as `coef_` or `classes_`."""
-        if name.endswith("_") and name[0] != "_" and "estimator_" in vars(self):
+        """Return an attribute of the released estimator: a fitted one, or a rare method."""
+        is_fitted = name.endswith("_") and name[0] != "_"
+        if "estimator_" in vars(self) and (is_fitted or name in RARE):
             return getattr(self.estimator_, name)
         return super().__getattribute__(name)  # which raises the first error again
 
@@ -183,45 +180,11 @@ class DelegatedMethods:
         float
             It is not private when the records are not public.
         """
+        check_is_fitted(self)
         data = (X,) if y is None else (X, y)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         with config_context(enable_metadata_routing=False):  # the wrapper's request is the one
-            return self._released().score(*data, **weights)
-
-    @_released_has("sample")
-    def sample(self, n_samples: int = 1, random_state: Seed = None) -> Container:
-        """Draw records from the released density.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of records.
-        random_state : int, numpy.random.RandomState or None, default=None
-            Seed of the drawing, where the released estimator takes one: any seed may be used.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            New records, drawn from what was released.
-        """
-        options = {} if random_state is None else {"random_state": random_state}
-        return self._released().sample(n_samples, **options)
-
-    @_released_has("get_feature_names_out")
-    def get_feature_names_out(self, input_features: object = None) -> NDArray:
-        """Name the features that :meth:`transform` returns.
-
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Names of the input features; None takes those seen in fit.
-
-        Returns
-        -------
-        ndarray of str
-            Names of the output features.
-        """
-        return self._released().get_feature_names_out(input_features)
+            return self.estimator_.score(*data, **weights)
 
     @_released_has("set_output")
     def set_output(self, *, transform: str | None = None) -> Self:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skdp.core.classes import isinstance_by_name, public_name
 from skdp.core.dataset import Dataset
+from skdp.core.dtypes import is_gap
 from skdp.core.types import Estimator
 from skdp.estimators.catalog import CATALOG, entry_of, is_stateless, traits_of
 from skdp.estimators.catalog.compositions import is_frozen, is_pipeline, is_placeholder
@@ -59,7 +60,7 @@ def _passes_gaps(estimator: Estimator) -> bool:
     traits = traits_of(estimator)
     if traits.steps is None:
         filled = getattr(estimator, "encoded_missing_value", math.nan)
-        return traits.passes_gaps and isinstance(filled, float) and math.isnan(filled)
+        return traits.passes_gaps and is_gap(filled)
     goes_to_each = traits.takes_if is all and not is_pipeline(estimator)  # as in a union
     steps = (step for step in traits.steps(estimator) if step != "drop")
     return (any if goes_to_each else all)(map(_passes_gaps, steps))
@@ -77,7 +78,7 @@ def fit_on(estimator: Estimator, dataset: Dataset) -> Estimator:
     """Fit an estimator on a dataset, with its weights if it has any."""
     X, y, weights = dataset
     if weights is None:
-        return estimator.fit(*dataset.parts)
+        return estimator.fit(X) if y is None else estimator.fit(X, y)
     with config_context(enable_metadata_routing=False):  # the weights are routed here, by name
         return estimator.fit(X, y, **{_weights_name(estimator): weights})
 

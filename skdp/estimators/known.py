@@ -23,7 +23,7 @@ from skdp.core.dataset import Dataset, take_records
 from skdp.core.metric import OutputMetric
 from skdp.core.plain import as_doubles, with_doubles
 from skdp.core.target import Target, is_auto
-from skdp.core.types import Container, Estimator, Values
+from skdp.core.types import Container, Estimator, Named
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
 from skdp.estimators.catalog.compositions import FROZEN, is_pipeline, transforms_target
 from skdp.estimators.catalog.entry import Entry
@@ -89,7 +89,7 @@ class KnownTarget(Target):
     preconditions = "that labels, bounds and frozen steps are public"
 
     def __init__(self, estimator: Estimator, public_fit: Estimator, n_samples: int):
-        self.public_fit = public_fit
+        public_fit = self.public_fit = _copy_without(RECORD_ATTRIBUTES, public_fit)
         self.n_samples = n_samples
         model, y_range = _learner(public_fit)
         if getattr(model, "y_range", None) is not None:
@@ -131,18 +131,12 @@ class KnownTarget(Target):
         low, high = self.statistic.y_range or (-np.inf, np.inf)
         return X, np.clip(np.where(np.isnan(y), 0.0, y), low, high)
 
-    def without_records(self) -> KnownTarget:
-        """Return what only restores: a copy whose public fit does not describe its records."""
-        slim = copy.copy(self)
-        slim.public_fit = _without_records(self.public_fit)
-        return slim
-
     def restore(self, value: NDArray[np.float64]) -> Estimator:
         """Make a fitted estimator of a released vector, in the place of the public fit."""
-        released = _without_records(self.public_fit)
+        entry = entry_of(_learner(self.public_fit)[0])
+        released = _copy_without(entry.drop, self.public_fit)
         model, _ = _learner(released)
         self.statistic.put(model, value.reshape(self.statistic.shape), self.n_samples)
-        entry = entry_of(model)
         if entry.finish is not None:
             entry.finish(model, _learner(self.public_fit)[0])
         return released
@@ -168,17 +162,17 @@ class KnownTarget(Target):
             return None
         return output_metric(self.public_fit, value, self.restore, dataset[0])
 
-    def by_name(self, value: NDArray[np.float64]) -> Values:
+    def by_name(self, value: NDArray[np.float64]) -> Named:
         """Return a vector as the matrix that it is."""
-        return {self.statistic.name: value.reshape(self.statistic.shape)}
+        return {self.statistic.name: value.reshape(self.statistic.shape)}, None
 
 
-def _without_records(public_fit: Estimator) -> Estimator:
-    released = clean_copy(public_fit)
-    model, _ = _learner(released)
-    for name in RECORD_ATTRIBUTES.union(entry_of(model).drop) & vars(model).keys():
+def _copy_without(names: frozenset[str], public_fit: Estimator) -> Estimator:
+    copied = clean_copy(public_fit)
+    model, _ = _learner(copied)
+    for name in names & vars(model).keys():
         delattr(model, name)
-    return released
+    return copied
 
 
 def check_known(estimator: Estimator, release: object, example: Dataset) -> None:

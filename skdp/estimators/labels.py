@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp.core.types import AxisLabels, Estimator, Labels, Matrix
+from skdp.core.types import AxisLabels, Container, Estimator, Labels, Matrix
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.members import reach, split_name
 
@@ -18,9 +18,9 @@ BY_NEITHER = frozenset({"bsplines_", "category_count_", "coefs_", "encodings_", 
 BY_NEITHER |= {"intercept_hidden_", "mean_precision_", "weights_"}
 
 
-def labels_of(fitted: object, numbers: object) -> AxisLabels | None:
+def labels_of(fitted: Estimator, numbers: Container) -> AxisLabels | None:
     """Return names along the first and the last axis of each released attribute, if known."""
-    if not (isinstance(numbers, dict) and isinstance(fitted, BaseEstimator)):
+    if not _are_attributes(fitted, numbers):
         return None
     found: AxisLabels = {}
     for name in numbers:
@@ -29,9 +29,9 @@ def labels_of(fitted: object, numbers: object) -> AxisLabels | None:
     return found
 
 
-def repaired(fitted: object, numbers: object) -> Matrix | None:
+def repaired(fitted: Estimator, numbers: Container) -> Matrix | None:
     """Return the numbers of the model that a repair changed, in the order of the summary."""
-    if not (isinstance(numbers, dict) and isinstance(fitted, BaseEstimator)):
+    if not _are_attributes(fitted, numbers):
         return None
     found = []
     for name, released in numbers.items():
@@ -44,6 +44,10 @@ def repaired(fitted: object, numbers: object) -> Matrix | None:
             there = [None] * len(parts)
         found += [_changed(np.asarray(a, float), b) for a, b in zip(parts, there, strict=True)]
     return np.concatenate(found)
+
+
+def _are_attributes(fitted: object, numbers: object) -> bool:
+    return isinstance(numbers, dict) and isinstance(fitted, BaseEstimator)
 
 
 def _changed(released: Matrix, there: object) -> Matrix:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
 from skdp.estimators.catalog.entry import Members
 from skdp.estimators.moments import MomentClassifier
 from skdp.estimators.packing import same
-from skdp.estimators.parts import CanonicalStep, ReleasedPart, columns_of, see_through
+from skdp.estimators.parts import CanonicalStep, ReleasedPart, columns_of
 
 OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_"})
 
@@ -40,8 +39,7 @@ def configured_members(estimator: Estimator) -> Iterator[Member]:
 
 def fitted_members(estimator: Estimator) -> Iterator[Member]:
     """Walk a fitted estimator and its members that learn, a composition before its members."""
-    whole = see_through(estimator)
-    return _walk(Member((), whole), _learning) if _learns(whole) else iter(())
+    return _walk(Member((), estimator), _learning) if _learns(estimator) else iter(())
 
 
 def fitted_parts(estimator: Estimator) -> Iterator[Member]:
@@ -72,14 +70,12 @@ def _parameters(estimator: Estimator) -> Members:
 
 
 def _learning(fitted: Estimator) -> Members:
-    members = ((name, see_through(member)) for name, member in _members(fitted))
-    return [(name, member) for name, member in members if _learns(member)]
+    return [(name, member) for name, member in _members(fitted) if _learns(member)]
 
 
 def _learns(estimator: Estimator) -> bool:
-    if is_composition(estimator):
-        return True
-    return not (is_stateless(estimator) or is_frozen(estimator))
+    frozen = is_stateless(estimator) or is_frozen(estimator)
+    return is_composition(estimator) or not frozen
 
 
 def _members(fitted: Estimator) -> Members:
@@ -93,10 +89,9 @@ def is_composition(estimator: Estimator) -> bool:
 
 
 def reach(estimator: Estimator, path: Sequence[str]) -> Estimator:
-    """Return the member of a fitted estimator at a path, which may name attributes too."""
+    """Return the member of a fitted estimator at a path."""
     for name in path:
-        members = dict(_members(estimator))
-        estimator = see_through(members[name] if name in members else getattr(estimator, name))
+        estimator = dict(_members(estimator))[name]
     return estimator
 
 
@@ -108,8 +103,7 @@ def split_name(estimator: Estimator, name: str) -> tuple[tuple[str, ...], str]:
         if name.startswith(f"{member}__"):
             path, attribute = split_name(members[member], name[len(member) + 2 :])
             return (member, *path), attribute
-    *others, attribute = re.split(r"__(?!_)", name)
-    return tuple(others), attribute
+    return (), name
 
 
 def parameter_path(fitted: Estimator, path: Sequence[str]) -> tuple[str, ...]:
@@ -139,9 +133,9 @@ def before_last_step(estimator: Estimator, X: Container) -> Container:
     return X
 
 
-def drop_out_of_bag(released: Estimator) -> None:
+def drop_out_of_bag(fitted: Estimator) -> None:
     """Remove the out-of-bag attributes of ensembles."""
-    for _, member, _ in fitted_members(released):
+    for _, member, _ in fitted_members(fitted):
         for attribute in OUT_OF_BAG & vars(member).keys():
             delattr(member, attribute)
 
@@ -154,26 +148,39 @@ def classes_of_outputs(fitted: Estimator, n_outputs: int = 1) -> list[NDArray]:
     return [fitted.classes_] if n_outputs == 1 else [np.array([0, 1])] * n_outputs
 
 
-def check_structure(fitted: Estimator, public_fit: Estimator) -> None:
-    """Refuse a fit whose members are not those of the public fit, without naming a value."""
-    _check_classes(fitted, public_fit)
-    members = [*fitted_members(fitted)], [*fitted_members(public_fit)]
-    if len(members[0]) != len(members[1]):
-        raise ValueError("the members of a composition changed")
-    for found, expected in zip(*members, strict=True):
-        if found.path != expected.path or type(found.estimator) is not type(expected.estimator):
+class Structure:
+    """What all fits share with the public fit, read once: members, labels, columns and order."""
+
+    def __init__(self, public_fit: Estimator):
+        self._public_fit, self._classes = public_fit, getattr(public_fit, "classes_", None)
+        entry = entry_of(public_fit)
+        self._members_of, self._rest_of = entry.members, entry.structure
+        self._rest = None if self._rest_of is None else self._rest_of(public_fit)
+        self._members = [(name, Structure(member)) for name, member in _members(public_fit)]
+
+    def members(self, fitted: Estimator, path: tuple[str, ...] = ()) -> dict[tuple, Estimator]:
+        """Return a fit and its members by path; refuse other ones, without naming a value."""
+        if isinstance(fitted, CanonicalStep):
+            fitted = fitted.estimator_
+        if type(fitted) is not type(self._public_fit):
             raise ValueError("the members of a composition changed")
-        _check_classes(found.estimator, expected.estimator)
-        structure = entry_of(expected.estimator).structure
-        if structure is not None and not same(
-            structure(found.estimator), structure(expected.estimator)
-        ):
+        classes = getattr(fitted, "classes_", None)
+        if classes is not self._classes and not same(classes, self._classes):
+            raise ValueError("a class is missing")
+        found = {path: fitted}
+        if self._members_of is None:
+            return found
+        members = list(self._members_of(fitted))
+        if [name for name, _ in members] != [name for name, _ in self._members]:
+            raise ValueError("the members of a composition changed")
+        for (name, member), (_, structure) in zip(members, self._members, strict=True):
+            found |= structure.members(member, (*path, name))
+        if self._rest_of is not None and not same(self._rest_of(fitted), self._rest):
             raise ValueError("the columns, features or order of a composition changed")
+        return found
 
-
-def _check_classes(fitted: Estimator, public_fit: Estimator) -> None:
-    if not same(getattr(fitted, "classes_", None), getattr(public_fit, "classes_", None)):
-        raise ValueError("a class is missing")
+    def __reduce__(self) -> tuple:
+        return Structure, (self._public_fit,)  # the rules of the catalog are not pickled
 
 
 def labels_in(public_fit: Estimator) -> tuple:

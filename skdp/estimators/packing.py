@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+
+from skdp.core.types import Container, Values
 
 
 def is_float(value: object) -> bool:
@@ -20,19 +21,31 @@ def is_float(value: object) -> bool:
 
 def shapes_of(value: object) -> tuple[tuple[int, ...], ...]:
     """Return the shapes of the arrays that a value consists of."""
-    if isinstance(value, np.ndarray) and value.dtype == np.float64:
-        return (value.shape,)
     return tuple(part.shape for part in _parts(value))
 
 
 def flat(value: object) -> NDArray[np.float64]:
     """Join all numbers of a value."""
-    if isinstance(value, np.ndarray) and value.dtype == np.float64:
-        return value.ravel()
     return np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in _parts(value)])
 
 
-def take(numbers: Iterator[float], like: object) -> Any:
+def join(values: Iterable[object]) -> NDArray[np.float64]:
+    """Join all numbers of some values."""
+    return np.concatenate([flat(value) for value in values])
+
+
+def split(vector: NDArray[np.float64], likes: Values) -> Values:
+    """Split a vector into values in the forms of others, by their names."""
+    numbers = iter(np.asarray(vector, dtype=np.float64))
+    return {name: _take(numbers, like) for name, like in likes.items()}
+
+
+def shapes(values: Values) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Return the shapes of some values by name."""
+    return {name: shapes_of(value) for name, value in values.items()}
+
+
+def _take(numbers: Iterator[float], like: object) -> Container:
     """Take as many numbers as `like` has, in its form."""
     parts = [
         np.fromiter(numbers, dtype=np.float64, count=part.size).reshape(part.shape)[()]
@@ -41,7 +54,7 @@ def take(numbers: Iterator[float], like: object) -> Any:
     return parts if _is_list(like) else parts[0]
 
 
-def same(value: Any, other: Any) -> bool:
+def same(value: Container, other: Container) -> bool:
     """Return whether two values, of any type, are equal throughout."""
     if _is_list(value) or _is_list(other):
         pairs = zip(value, other, strict=False)
@@ -59,5 +72,5 @@ def _is_list(value: object) -> bool:
     )
 
 
-def _parts(value: Any) -> list[NDArray]:
+def _parts(value: Container) -> list[NDArray]:
     return [np.asarray(part) for part in value] if _is_list(value) else [np.asarray(value)]

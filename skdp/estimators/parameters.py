@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,16 @@ from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
 from skdp.core.metric import OutputMetric
 from skdp.core.target import Target, is_auto
-from skdp.core.types import Container, Estimator, Values
+from skdp.core.types import Container, Estimator, Named, Values
 from skdp.estimators.catalog import lookup, released_entry
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.members import (
-    check_structure,
+    Structure,
     drop_out_of_bag,
     fitted_parts,
-    is_composition,
     labels_in,
     last_step,
     reach,
@@ -35,7 +34,7 @@ from skdp.estimators.members import (
 )
 from skdp.estimators.metric import MAX_EVALUATED, output_metric
 from skdp.estimators.moments import MomentClassifier
-from skdp.estimators.packing import flat, is_float, take
+from skdp.estimators.packing import flat, is_float, join, split
 from skdp.estimators.parts import ReleasedPart
 
 
@@ -45,18 +44,22 @@ class ParameterTarget(Target):
     fits_estimator = True
 
     def __init__(self, estimator: Estimator, release: str | Sequence[str], public_fit: Estimator):
+        public_fit = clean_copy(public_fit)
         self.estimator = with_public_structure(without_side_effects(estimator), public_fit)
         self.public_fit = public_fit
         parts = _released_parts(public_fit, release)
-        self.names = tuple("__".join((*part.path, name)) for part in parts for name in part.names)
+        self.names = tuple(full for part in parts for _, full in part.full_names)
         self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, parts)
+        for part in parts:
+            part.drop_records()
+        drop_out_of_bag(public_fit)
+        self._structure = Structure(public_fit)
         self._like = self._values(public_fit)
         self._errors: Values = {}
         self.allow_nan = takes(estimator, "allow_nan")
         self._shuffled = order_matters(estimator)
         self._seeds = seed_names(self.estimator)
-        last = last_step(public_fit)
-        self.needs_labels = not isinstance(last, MomentClassifier), is_composition(last)
+        self.needs_labels = not isinstance(last_step(public_fit), MomentClassifier)
         self.key_parts = (self.names, self.estimator, self._parts, labels_in(public_fit))
         self.description = f"{', '.join(self.names)} of {describe(estimator)}"
 
@@ -80,46 +83,32 @@ class ParameterTarget(Target):
 
     def flatten(self, fitted: Estimator) -> NDArray[np.float64]:
         """Join the released attributes of a fit of the public structure into a vector."""
-        check_structure(fitted, self.public_fit)
-        values = self._values(fitted)
-        return np.concatenate([flat(values[name]) for name in self.names])
+        return join(self._values(fitted).values())
 
     def restore(self, vector: NDArray[np.float64]) -> Estimator:
         """Overwrite the released attributes, and recompute the derived ones, on a public copy."""
         released = clean_copy(self.public_fit)
-        values = self.by_name(vector)
+        values = split(vector, self._like)
         for part in self._parts if self._errors else ():
             values |= part.raise_divisors(values, self._like, self._errors)
-        for name, value in values.items():
-            setattr(*_owner(released, name), _in_precision(value, self._like[name]))
-        for part in self._parts:
-            part.finish(reach(released, part.path))
-        drop_out_of_bag(released)
+        for part, member in self._members(released):
+            for name, full in part.full_names:
+                setattr(member, name, _in_precision(values[full], self._like[full]))
+            part.finish(member)
         return released
 
     def with_noise(
-        self, mechanism: Any, sensitivity: float, errors: NDArray[np.float64] | None
+        self, mechanism: object, sensitivity: float, errors: NDArray[np.float64] | None
     ) -> ParameterTarget:
         if errors is None:
             return self
         knowing = copy.copy(self)
-        knowing._errors = self.by_name(errors)
+        knowing._errors = split(errors, self._like)
         return knowing
 
-    def without_records(self) -> ParameterTarget:
-        """Return what only restores: a copy whose public fit does not describe its records."""
-        slim = copy.copy(self)
-        slim.estimator = slim.key_parts = None
-        slim.public_fit, slim._parts = clean_copy((self.public_fit, self._parts))
-        for part in slim._parts:
-            part.drop_records(reach(slim.public_fit, part.path))
-        drop_out_of_bag(slim.public_fit)
-        return slim
-
-    def by_name(self, vector: NDArray[np.float64]) -> Values:
+    def by_name(self, value: NDArray[np.float64]) -> Named:
         """Return a vector as the released attributes, by name and in their shapes."""
-        numbers = iter(np.asarray(vector, dtype=np.float64))
-        return {name: take(numbers, self._like[name]) for name in self.names}
+        return split(value, self._like), None
 
     def output_metric(self, *dataset: Container) -> OutputMetric | None:
         """Measure how much the output depends on each released value, on public records."""
@@ -130,11 +119,13 @@ class ParameterTarget(Target):
 
     def _values(self, fitted: Estimator) -> Values:
         """Return the released values by name, each aligned to the public fit."""
-        return {
-            "__".join((*part.path, attribute)): value
-            for part in self._parts
-            for attribute, value in part.read(reach(fitted, part.path)).items()
-        }
+        found = (part.read(member).values() for part, member in self._members(fitted))
+        return dict(zip(self.names, chain.from_iterable(found), strict=True))
+
+    def _members(self, fitted: Estimator) -> Iterator[tuple[ReleasedPart, Estimator]]:
+        """Walk the released parts with those of a fit, which must have the public structure."""
+        members = self._structure.members(fitted)
+        return ((part, members[part.path]) for part in self._parts)
 
 
 def _released_parts(public_fit: Estimator, release: str | Sequence[str]) -> list[ReleasedPart]:
@@ -172,13 +163,14 @@ def _attributes_of(path: tuple[str, ...], part: Estimator) -> tuple[str, ...]:
 
 
 def _check_released(public_fit: Estimator, name: str) -> None:
-    """Refuse a name that is not of a fitted attribute of floats, or of one that cannot be set."""
-    try:
-        owner, attribute = _owner(public_fit, name)
-        value = getattr(owner, attribute)
-    except (AttributeError, KeyError):
-        owner = value = None
-    if not is_float(value):
+    """Refuse a name that is not of a fitted attribute of floats, or of one that is computed."""
+    if not isinstance(name, str):  # what stands there may be private
+        raise TypeError(
+            "The 'release' parameter of PrivateEstimator must list names of fitted attributes. "
+            f"Got a {type(name).__name__}."
+        )
+    path, attribute = split_name(public_fit, name)
+    if not is_float(vars(reach(public_fit, path)).get(attribute)):
         choices = [
             part.named(attribute)
             for part in fitted_parts(public_fit)
@@ -187,26 +179,12 @@ def _check_released(public_fit: Estimator, name: str) -> None:
         ]
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must name fitted attributes that hold "
-            f"floats. Got {shown(name)}. "
+            f"floats and are not computed from others. Got {shown(name)}. "
             f"{type(public_fit).__name__} has: {', '.join(choices) or 'none'}."
         )
-    try:
-        setattr(copy.copy(owner), attribute, value)
-    except AttributeError:
-        raise ValueError(
-            "The 'release' parameter of PrivateEstimator must name fitted attributes that can be "
-            f"set. Got {shown(name)}, which {type(owner).__name__} computes from others. Name "
-            "those."
-        ) from None
 
 
-def _owner(estimator: Estimator, name: str) -> tuple[Estimator, str]:
-    """Find the fitted member and the attribute that ``member__attribute`` names."""
-    path, attribute = split_name(estimator, name)
-    return reach(estimator, path), attribute
-
-
-def _in_precision(value: Any, like: Any) -> Any:
+def _in_precision(value: Container, like: Container) -> Container:
     """Round to single precision where the public fit has it, and nowhere to infinity."""
     if isinstance(value, list):
         return [_in_precision(*pair) for pair in zip(value, like, strict=True)]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, get_tags
 
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import RECORD_ATTRIBUTES
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.packing import flat, is_float, same, shapes_of
+from skdp.estimators.packing import flat, is_float, same, shapes
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,21 @@ class ReleasedPart:
     entry: Entry
 
     @cached_property
+    def full_names(self) -> list[tuple[str, str]]:
+        """The released attributes, each beside its name in the whole."""
+        return [(name, "__".join((*self.path, name))) for name in self.names]
+
+    @cached_property
     def _registered(self) -> tuple[str, ...]:
         return self.entry.names(self.public_fit)
 
     @cached_property
+    def _read(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self._registered, *self.names)))
+
+    @cached_property
     def _shapes(self) -> dict[str, tuple]:
-        return {name: shapes_of(value) for name, value in self._values(self.public_fit).items()}
+        return shapes(self._values(self.public_fit))
 
     def read(self, fitted: Estimator) -> Values:
         """Return the aligned values of a fit; refuse another shape, without naming a value."""
@@ -42,7 +51,7 @@ class ReleasedPart:
         if not self.names:
             return {}
         values = self._values(fitted)
-        if any(shapes_of(values[name]) != self._shapes[name] for name in values):
+        if shapes(values) != self._shapes:
             raise ValueError("the shape of a fitted attribute changed")
         if self.entry.align is not None:
             values = self.entry.align(values, self.public_fit)
@@ -56,16 +65,15 @@ class ReleasedPart:
         self.finish(released)
         return released
 
-    def drop_records(self, released: Estimator) -> None:
-        """Drop what describes the public records."""
+    def drop_records(self) -> None:
+        """Drop what describes the public records, in place."""
         is_complete = set(self.names) == set(self._registered)
         dropped = RECORD_ATTRIBUTES.union(self.entry.drop if is_complete else ())
-        for name in dropped.difference(self.names) & vars(released).keys():
-            delattr(released, name)
+        for name in dropped.difference(self.names) & vars(self.public_fit).keys():
+            delattr(self.public_fit, name)
 
     def finish(self, released: Estimator) -> None:
-        """Drop what describes the public records, repair what was released, and derive the rest."""
-        self.drop_records(released)
+        """Repair what was released, and derive the rest."""
         named = {name: getattr(released, name) for name in self.names}
         if self.entry.read is not None:
             for name, value in self.entry.read(self.public_fit, self.public_fit).items():
@@ -88,9 +96,10 @@ class ReleasedPart:
     def raise_divisors(self, values: Values, public: Values, errors: Values) -> Values:
         """Raise divisors that noise hides; values go by names with the path."""
         raised = {}
-        for name in self.entry.divisors.keys() & set(self.names):
-            full, rule = "__".join((*self.path, name)), self.entry.divisors[name]
-            raised[full] = rule(values[full], public[full], errors[full], self.public_fit)
+        for name, full in self.full_names:
+            if name in self.entry.divisors:
+                rule = self.entry.divisors[name]
+                raised[full] = rule(values[full], public[full], errors[full], self.public_fit)
         return raised
 
     @property
@@ -116,8 +125,7 @@ class ReleasedPart:
 
     def _values(self, fitted: Estimator) -> Values:
         short = self.entry.read(fitted, self.public_fit) if self.entry.read is not None else {}
-        names = dict.fromkeys((*self._registered, *self.names))
-        return {name: short[name] if name in short else getattr(fitted, name) for name in names}
+        return {n: short[n] if n in short else getattr(fitted, n) for n in self._read}
 
 
 class CanonicalStep(BaseEstimator):
@@ -140,13 +148,11 @@ class CanonicalStep(BaseEstimator):
         """Transform with the step as it will be released."""
         return self.estimator_.transform(X)
 
-    def inverse_transform(self, X: Container) -> Container:
-        """Undo the transform, where the step can."""
-        return self.estimator_.inverse_transform(X)
-
-    def get_feature_names_out(self, input_features: object = None) -> NDArray:
-        """Name the features that transform returns."""
-        return self.estimator_.get_feature_names_out(input_features)
+    def __getattr__(self, name: str) -> Callable:
+        """Return a method of the fitted step, such as `get_feature_names_out`."""
+        if name.startswith("_") or "estimator_" not in vars(self):
+            return super().__getattribute__(name)  # which raises the first error again
+        return getattr(self.estimator_, name)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Do nothing: the public fit has the same setting."""
@@ -157,11 +163,6 @@ class CanonicalStep(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         return get_tags(self.estimator)
-
-
-def see_through(estimator: Estimator) -> Estimator:
-    """Return the step inside a fitted CanonicalStep, anything else as it is."""
-    return estimator.estimator_ if isinstance(estimator, CanonicalStep) else estimator
 
 
 def columns_of(fitted: Estimator) -> int | None:

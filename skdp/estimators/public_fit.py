@@ -57,16 +57,15 @@ def _features(X: Container, rng: np.random.Generator) -> Container:
 
 def _check_numeric(X: Container) -> None:
     """Refuse columns, by their type, for which no records can be invented."""
-    names = [repr(name) for name in column_names(X) or ()] or ["X"]
+    names = column_names(X) or ["X"]
     named = zip(names, dtypes_of(X), strict=True)
     strange = [name for name, dtype in named if not holds_numbers(dtype)]
     if strange:
         raise ValueError(
-            "The 'sensitivity' parameter of PrivateEstimator must be a SensitivitySampler when "
-            f"columns hold something else than numbers, as {', '.join(strange)} does. Got "
-            "one that is known or was sampled before: it has no oracle, and the synthetic records "
-            "that stand in for it cannot invent categories. Pass an estimate together with its "
-            "oracle, as 'prior'; to release what was planned, call execute of the plan."
+            "The 'prior' parameter of PrivateEstimator must be an oracle, for an estimate its own, "
+            f"when columns hold something else than numbers, as {shorten(strange)} do: the "
+            "synthetic records that stand in for public ones cannot invent categories. To release "
+            "what was planned, call execute of the plan."
         )
 
 
@@ -82,18 +81,11 @@ def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Gener
 
 def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
     """Fit on public records with seeds of 0 where they are open, so that all fits are alike."""
-    configured = estimator.get_params(deep=True)
-    seeds = seed_names(estimator)
+    seeds, configured = seed_names(estimator), estimator.get_params(deep=True)
     try:
-        estimator.set_params(**dict.fromkeys(seeds, 0))
-        fit_on(estimator, dataset)
+        fit_on(estimator.set_params(**dict.fromkeys(seeds, 0)), dataset)
     except Exception as error:
         error.add_note(f"Raised when {type(estimator).__name__} was fitted to public records.")
-        if "feature names should match" in str(error):
-            error.add_note(
-                f"These have the columns {shorten(column_names(dataset.X) or [])}, in this order: "
-                "fit a frozen step, such as the scaler of a box, to a frame of the same."
-            )
         raise
     if not seeds:  # some refuse to be configured again once they are fitted
         return estimator

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset
 from skdp.core.target import Target
-from skdp.core.types import AxisLabels, Container, Estimator, Values
+from skdp.core.types import Container, Estimator, Named
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.configuration import describe
@@ -85,14 +85,15 @@ class LeafTarget(Target):
         drop_out_of_bag(released)
         return released
 
-    def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
+    def by_name(self, value: NDArray[np.float64]) -> Named:
         """Name the counts by tree, leaf and class."""
         names = [
             f"tree {i}, leaf {leaf}" if len(self._leaves) > 1 else f"leaf {leaf}"
             for i, leaves in enumerate(self._leaves)
             for leaf in leaves
         ]
-        return {"value": (None, [f"{name}, {label}" for name in names for label in self._classes])}
+        labels = [f"{name}, {label}" for name in names for label in self._classes]
+        return value, {"value": (None, labels)}
 
     def _rows(
         self, X: Container, y: Container, sample_weight: Container = None

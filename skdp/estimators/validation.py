@@ -8,6 +8,7 @@ first one. Under a sampled promise gaps, infinite numbers and unknown labels are
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,15 +60,14 @@ def _check_responses(
 ) -> NDArray:
     """Return labels in the type of the public ones, or as declared; other responses in doubles."""
     kind = tags.estimator_type
-    if kind == "classifier":
-        y = as_labels(y) if classes is None else labels_among(y, classes)
-    else:
-        if not isinstance(y, list):
-            _refuse_dates("y", y)
-        if is_plain:
-            y = as_doubles(y)
-        else:  # a transformer may take words
-            y = _as_floats(y, "y") if kind == "regressor" else as_labels(y)
+    if kind != "classifier" and not isinstance(y, list):
+        _refuse_dates("y", y)
+    if kind == "classifier" and classes is not None:
+        y = labels_among(y, classes)
+    elif kind != "classifier" and is_plain:
+        y = as_doubles(y)
+    else:  # a transformer may take words
+        y = _as_floats(y, "y") if kind == "regressor" else as_labels(y)
     if y.ndim not in (1, 2) or len(y) != n_samples:
         raise ValueError(
             f"y must hold one response for each of the {n_samples} records of X. "
@@ -80,22 +80,24 @@ def _check_responses(
 
 def check_response(y: NDArray, labels: bool) -> None:
     """Refuse responses that are missing or infinite, and what is no label."""
-    flaw = None
+    flaw = _flaw_of(assert_all_finite, y, input_name="y")
+    if labels and not flaw:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it comments on the number of labels
+            flaw = _flaw_of(check_classification_targets, y)
+    if flaw:
+        raise ValueError(flaw.replace("Input contains", "Input y contains").rstrip(".") + ".")
+
+
+def _flaw_of(check: Callable, *args: object, **options: object) -> str:
+    """Return the message with which a check fails, empty if it does not."""
     try:
-        assert_all_finite(y, input_name="y")
-        if labels:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # it comments on the number of labels
-                check_classification_targets(y)
+        check(*args, **options)
     except ValueError as error:
-        flaw = str(error).replace("Input contains", "Input y contains").rstrip(".") + "."
+        return str(error)
     except TypeError:  # labels that have no order, such as those of pandas that are missing
-        flaw = MISSING_LABELS
-    if flaw is not None:
-        remedy = (
-            " An oracle is told the labels by 'classes', as in RandomTaskOracle(X, classes=...)."
-        )
-        raise ValueError(flaw + remedy * ("Unknown label type" in flaw))
+        return MISSING_LABELS
+    return ""
 
 
 def _check_weights(weights: Container, n_samples: int) -> NDArray[np.float64]:
@@ -113,12 +115,13 @@ def _check_weights(weights: Container, n_samples: int) -> NDArray[np.float64]:
 
 def _check_features(X: Container, tags: Tags, is_plain: bool) -> Container:
     takes = tags.input_tags
-    is_series = hasattr(X, "to_frame")
     X = _as_table(plain(X, "X"), is_plain)
     if (takes.string or takes.dict) and len(X.shape) == 1 and not holds_numbers(X.dtype):
-        return X if is_plain else _check_texts(X)
+        if not is_plain and not all(hasattr(text, "__len__") for text in X):
+            raise ValueError("X must hold a text for each record: make the missing ones empty.")
+        return X
     if len(X.shape) != 2 or 0 in X.shape:
-        _refuse_shape(X.shape, is_series)
+        _refuse_shape(X.shape)
     if is_table(X) and len(set(X.columns)) < len(X.columns):
         raise ValueError("X must have columns with names of their own. Got some that repeat.")
     dtypes = dtypes_of(X)
@@ -148,44 +151,28 @@ def _as_table(X: Container, is_plain: bool) -> Container:
         return X if sparse.issparse(X) else np.asarray(X)
     are_words = {isinstance(name, str) for name in X.columns}
     if len(are_words) > 1:
-        raise TypeError(
-            "X must have column names that are all strings, or none that is. Got both. "
-            "Write X.columns = X.columns.astype(str)."
-        )
+        raise TypeError("X must have column names of one type: X.columns = X.columns.astype(str).")
     return X if are_words == {True} else as_array(X)
-
-
-def _check_texts(X: NDArray) -> NDArray:
-    if not all(hasattr(text, "__len__") or hasattr(text, "read") for text in X):
-        raise ValueError(
-            "X must hold a text for each record, and some are missing or numbers. Make the "
-            "missing ones empty."
-        )
-    return X
 
 
 def _check_finite(numbers: object, tags: Tags) -> None:
     """Refuse infinite and, unless the estimator takes them, missing numbers; do not say where."""
-    flaw = None
-    try:
-        assert_all_finite(numbers, input_name="X", allow_nan=tags.input_tags.allow_nan)
-    except ValueError as error:
-        flaw = str(error)
-    if flaw is not None:
-        remedy = (
+    allow_nan = tags.input_tags.allow_nan
+    flaw = _flaw_of(assert_all_finite, numbers, input_name="X", allow_nan=allow_nan)
+    if "NaN" in flaw:
+        flaw += (
             " The estimator takes no missing values. Wrap a pipeline that begins with an imputer, "
             "and let the oracle yield missing values too. Leave columns out of X that it drops."
         )
-        raise ValueError(flaw + remedy if "NaN" in flaw else flaw)
+    if flaw:
+        raise ValueError(flaw)
 
 
-def _refuse_shape(shape: tuple[int, ...], is_series: bool) -> None:
+def _refuse_shape(shape: tuple[int, ...]) -> None:
     if len(shape) != 2:
-        remedy = "Take a single column as df[['age']]" if is_series else "Reshape a single feature"
-        remedy += "." if is_series else " with X.reshape(-1, 1)."
         raise ValueError(
-            f"X must be two-dimensional, with a row for each record. Got an array with "
-            f"{len(shape)} dimension(s). {remedy}"
+            f"X must be two-dimensional, with a row for each record. Got {len(shape)} "
+            "dimension(s). Take a single column as df[['age']], or X.reshape(-1, 1)."
         )
     what = "sample(s)" if shape[0] == 0 else "feature(s)"
     raise ValueError(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")
@@ -223,8 +210,7 @@ def check_labels(y: NDArray, classes: list[NDArray], needed: bool = False) -> No
     if not all(np.isin(column, labels).all() for column, labels in outputs):
         raise ValueError(
             f"y holds a label that is not public: the public ones are {public}. Declare all labels "
-            "with the 'classes' parameter of PrivateEstimator, and let the oracle yield each of "
-            "them."
+            "with the 'classes' parameter of PrivateEstimator, and let the oracle yield each."
         )
     if needed and not all(np.isin(labels, column).all() for column, labels in outputs):
         raise ValueError(

@@ -89,7 +89,7 @@ class AdditiveTarget(Target):
         return lambda *dataset: self._rows(*dataset) / n_samples
 
     def _rows(self, *dataset: Container) -> NDArray[np.float64]:
-        value = self._phi.call(*dataset, seed=0)
+        value = self._phi._call(*dataset, seed=0)
         if np.ndim(value) != 1:  # a series has the records for labels
             check_unlabeled(value, self._phi.description)
         rows = np.array(value, dtype=np.float64)

@@ -15,7 +15,7 @@ from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.metric import KnownMetric
 from skdp.core.target import Target
-from skdp.core.types import AxisLabels, Container, Estimator, Values
+from skdp.core.types import Container, Estimator, Named
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.kernel_rows import kernel_rows
@@ -54,7 +54,7 @@ class FittedFunctionTarget(Target):
     """
 
     fits_estimator = True
-    needs_labels = True, True
+    needs_labels = True
 
     def __init__(
         self,
@@ -133,9 +133,9 @@ class FittedFunctionTarget(Target):
             return ReleasedRegressor(self.transformer, coefficients)
         return ReleasedDensity.from_coefficients(self.transformer, coefficients)
 
-    def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
+    def by_name(self, value: NDArray[np.float64]) -> Named:
         classes = None if self._classes is None else [str(label) for label in self._classes]
-        return place_labels(self.transformer, numbers, classes)
+        return value, place_labels(self.transformer, value, classes)
 
     def output_metric(self, *dataset: Container) -> KnownMetric:
         columns = np.shape(dataset[1])[1:] if self._kind == "regressor" else self._columns

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from skdp.core.checks import shown
 from skdp.core.metric import KnownMetric
 from skdp.core.target import Target, ValueFormError, as_function_target
-from skdp.core.types import AxisLabels, Container, Estimator, Labels, Matrix, Values
+from skdp.core.types import AxisLabels, Container, Estimator, Labels, Matrix, Named
 from skdp.functions.bernstein import BernsteinTransformer, rows_by_column
 from skdp.functions.bernstein_basis import gram_matrix, multiply_axes
 from skdp.functions.released import ReleasedRegressor
@@ -85,8 +85,8 @@ class BernsteinTarget(Target):
     def restore(self, values: NDArray[np.float64]) -> ReleasedRegressor:
         return ReleasedRegressor(self.transformer, self.transformer.coefficients(values))
 
-    def labels(self, numbers: NDArray[np.float64] | Values) -> AxisLabels | None:
-        return place_labels(self.transformer, numbers)
+    def by_name(self, value: NDArray[np.float64]) -> Named:
+        return value, place_labels(self.transformer, value)
 
     def output_metric(self, *dataset: Container) -> KnownMetric | None:
         try:

@@ -15,13 +15,8 @@ from skdp.core.dataset import n_records, take_records
 from skdp.core.schema import Schema
 from skdp.core.streams import AGGREGATE, public_seed, streams
 from skdp.core.types import Estimator, Seed
-from skdp.estimators.predictions import (
-    ClassScores,
-    PredictionTarget,
-    ResponseScores,
-    check_predictions,
-    reader_of,
-)
+from skdp.estimators.predictions import PredictionTarget, check_predictions
+from skdp.estimators.scores import ClassScores, ResponseScores, reader_of
 from skdp.planning.blocks import N_DATASETS, N_PILOTS, N_RULES, BlockFits, Blocks, Rules
 
 BLOCK_SIZES = (15, 30, 60, 120, 240)

@@ -15,15 +15,10 @@ from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix
-from skdp.estimators.configuration import describe, seed_names
+from skdp.estimators.configuration import alone, describe, seed_names, seeded
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, takes
-from skdp.estimators.predictions import (
-    ClassScores,
-    ResponseScores,
-    alone,
-    seeded,
-)
+from skdp.estimators.scores import ClassScores, ResponseScores
 from skdp.sensitivity.random_task import RandomTaskOracle
 
 CERTAIN = 0.996  # the largest score of a student's lesson

@@ -22,7 +22,7 @@ from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights
 from skdp.estimators.known import public_parameters
 from skdp.estimators.members import last_step
-from skdp.estimators.precautions import warn_if_fitted, warn_if_unsaved
+from skdp.estimators.precautions import warn_if_fitted
 from skdp.estimators.validation import check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.noise import byte_source
@@ -40,7 +40,7 @@ def check_fit(
 ) -> Dataset:
     """Check the parameters and the form of the data."""
     check_parameters(given)
-    warn_of_parameters(given, given.estimator)
+    warn_if_fitted(given.estimator)
     if sample_weight is not None:
         name = type(given.estimator).__name__
         if not (way_of(given).takes_weights and takes_weights(given.estimator)):
@@ -188,10 +188,3 @@ def check_release(estimator: Estimator, release: object) -> None:
     """Refuse, before any fit, a release that the estimator does not have."""
     check_configuration(estimator)
     kind_of_release(release).check(estimator)
-
-
-def warn_of_parameters(given: Parameters, *estimators: Estimator, held: object = ()) -> None:
-    """Warn of estimators that are fitted, and of those that could not be saved."""
-    warn_if_fitted(given.estimator, held)
-    if way_of(given).kind.holds_parameters:
-        warn_if_unsaved(*estimators)

@@ -54,7 +54,7 @@ def prepare(
     target, sensitivity, mechanism = way.bind(sensitivity, public)
     is_known = isinstance(sensitivity, KnownSensitivity)
     if public.classes is not None:
-        needed = is_private and not is_known and target.needs_labels[example.y.ndim - 1]
+        needed = is_private and not is_known and target.needs_labels
         check_labels(example.y, public.classes, needed)
     warn_of_kernel(target, public.fit, example.n_records)
     warn_of_unknown_categories(public.fit, schema.parts[0])

@@ -13,7 +13,7 @@ from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.core.target import Target, is_auto, replaces
 from skdp.core.types import Estimator
-from skdp.estimators.configuration import without_side_effects
+from skdp.estimators.configuration import alone, without_side_effects
 from skdp.estimators.inputs import uses_response
 from skdp.estimators.known import KnownTarget, check_known
 from skdp.estimators.members import last_step
@@ -21,12 +21,11 @@ from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.precautions import check_members
 from skdp.estimators.predictions import (
     PredictionTarget,
-    alone,
     anchors_of,
     check_predictions,
-    kind_of,
     predictions_of,
 )
+from skdp.estimators.scores import kind_of
 from skdp.estimators.trees import LeafTarget, is_tree
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.fitted_function import FittedFunctionTarget
@@ -52,7 +51,6 @@ class Attributes:
 
     release: Any
     configure: Callable[[Estimator], Estimator] = without_side_effects
-    holds_parameters: bool = True  # of the estimator, which are saved with what is released
 
     def reads_response(self, estimator: Estimator) -> bool:
         """Return whether y has a use."""
@@ -146,9 +144,9 @@ def kind_of_release(release: object) -> Attributes:
     if isinstance(release, PredictionTarget):
         return Predictions(release, configure=alone)
     if isinstance(release, BernsteinTransformer):
-        return Function(release, holds_parameters=False)
+        return Function(release)
     if isinstance(release, Target):
-        return Own(release, holds_parameters=False)
+        return Own(release)
     if isinstance(release, Iterable):
         return Attributes(release)
     raise TypeError(

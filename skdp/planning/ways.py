@@ -15,7 +15,8 @@ from skdp.core.dataset import Dataset
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Estimator, Seed
 from skdp.estimators.precautions import has_parameters
-from skdp.estimators.predictions import PredictionTarget, kind_of
+from skdp.estimators.predictions import PredictionTarget
+from skdp.estimators.scores import kind_of
 from skdp.mechanisms.base import Mechanism
 from skdp.planning.aggregate import SampleAndAggregate, bind_blocks, check_blocks
 from skdp.planning.making import deviation_of

@@ -52,12 +52,13 @@ def check_names(names: list[str] | None, shape: tuple[int, ...] | None) -> None:
 
 
 def axis_labels(
-    names: list[str] | None, target: Target, numbers: Any, fitted: object
+    names: list[str] | None, target: Target, value: Any, fitted: object
 ) -> AxisLabels | None:
-    """Name the numbers as the caller does, else as the target, else as the estimator."""
+    """Name the entries of a value as the caller does, else as the target or the estimator."""
     if names is not None:
         return {"value": (None, names)}
-    return None if numbers is None else target.labels(numbers) or labels_of(fitted, numbers)
+    numbers, labels = (None, None) if value is None else target.by_name(value)
+    return labels or labels_of(fitted, numbers)
 
 
 def flat_numbers(numbers: NDArray[np.float64] | Values) -> NDArray[np.float64]:

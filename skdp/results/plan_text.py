@@ -54,7 +54,8 @@ def _errors(plan: Any) -> Iterator[str]:
     if errors is None:
         return
     fitted = getattr(plan.target, "public_fit", None)
-    labels = axis_labels(plan.names, plan.target, errors, fitted)
+    given = plan.mechanism.standard_errors(plan.sensitivity.shape, plan.sensitivity.value)
+    labels = axis_labels(plan.names, plan.target, given, fitted)
     for name, values in (errors if isinstance(errors, dict) else {"value": errors}).items():
         numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
         noisy = np.flatnonzero(numbers != 0) if has_code else np.arange(len(numbers))

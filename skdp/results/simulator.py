@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
-from skdp.core.target import Target
+from skdp.core.target import FunctionTarget, Target, replaces
 from skdp.core.types import Matrix
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.base import Mechanism
@@ -72,7 +72,8 @@ class Simulator:
         errors = self.errors
         if n_draws and errors is None and not self.is_of_noise_alone:
             errors = self._simulate(shape, n_draws, 0)
-        target = self.target.without_records()
+        restores = replaces(self.target, "restore")  # a function may hold anything
+        target = self.target if restores else FunctionTarget(np.asarray)
         return replace(self, target=target, oracle=None, errors=errors, drawn={})
 
     def plausible_values(

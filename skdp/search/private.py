@@ -23,6 +23,7 @@ from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimator import PrivateEstimator, PrivateModel
 from skdp.estimators.configuration import check_configuration
+from skdp.estimators.precautions import warn_if_fitted
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import ReleasePlan, of_each, spend_of
@@ -30,7 +31,6 @@ from skdp.planning.checks import (
     check_holds_no_record,
     check_parameters,
     data_check,
-    warn_of_parameters,
 )
 from skdp.planning.making import least_spend, rehearse
 from skdp.planning.preparation import prepare
@@ -221,9 +221,7 @@ class PrivateSearchCV(PrivateModel):
         candidates = self._candidates()
         models = [_set(self.estimator, params, len(candidates)) for params in candidates]
         self._check_parameters(models)
-        warn_of_parameters(
-            self.estimator, *(model.estimator for model in models), held=self.param_grid
-        )
+        warn_if_fitted(self.estimator.estimator, self.param_grid)
         given = self.accountant or self.estimator.accountant
         pays = find_accountant(given)
         check_is_public(getattr(self.sensitivity, "draws_from", None), Dataset(X, y))

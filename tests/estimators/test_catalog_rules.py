@@ -24,12 +24,7 @@ from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScale
 from sklearn.random_projection import SparseRandomProjection
 from sklearn.svm import SVC
 
-from skdp import (
-    LaplaceMechanism,
-    PrivateEstimator,
-    register,
-    supported_estimators,
-)
+from skdp import LaplaceMechanism, PrivateEstimator, register, supported_estimators
 from skdp.estimators.catalog import CATALOG, is_stateless, lookup
 from skdp.estimators.catalog.table import (
     as_markdown,

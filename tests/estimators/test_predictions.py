@@ -33,11 +33,11 @@ from skdp import LaplaceMechanism, PredictionTarget, PrivateEstimator, Sensitivi
 from skdp.accounting import PrivacyAccountant
 from skdp.audit import find_leaks
 from skdp.core.schema import Form
-from skdp.estimators.predictions import ClassScores, different_records, kind_of, likeliest
+from skdp.estimators.predictions import different_records
+from skdp.estimators.scores import ClassScores, kind_of, likeliest
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),  # of tiny data
     pytest.mark.filterwarnings("ignore::FutureWarning"),  # of what is about to go
     pytest.mark.filterwarnings("ignore::UserWarning:sklearn"),  # of tiny data
     pytest.mark.filterwarnings("ignore::RuntimeWarning:sklearn"),  # of constant columns
@@ -173,9 +173,8 @@ def test_labels_keep_some_of_each_class():
     assert np.bincount(likeliest(shares[:4])).tolist() == [2, 1, 1]
 
 
-REFUSED = {  # predictors that are released neither by parameters nor by predictions, and a reason
-    **dict.fromkeys(["AffinityPropagation", "Birch", "BisectingKMeans", "MeanShift"], "Use KMeans"),
-}
+# predictors that are released neither by parameters nor by predictions
+REFUSED = {"AffinityPropagation", "Birch", "BisectingKMeans", "MeanShift"}
 LOGISTIC, RIDGE = LogisticRegression(), Ridge()
 GRID = {"C": [0.1, 1]}
 INSIDE = {  # what a predictor needs to be made, and to be fitted quickly
@@ -249,10 +248,6 @@ def oracle_and_records(name, estimator):
     return skdp.PublicDataOracle(public, responses[0]), (private_records, responses[1]), test
 
 
-def test_every_refusal_is_of_a_predictor():
-    assert REFUSED.keys() <= predictors().keys()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", predictors())
 def test_every_predictor_is_released_or_says_why_not(name):
@@ -261,7 +256,7 @@ def test_every_predictor_is_released_or_says_why_not(name):
     if "n_estimators" in estimator.get_params():
         estimator.set_params(n_estimators=10)
     if name in REFUSED:
-        with pytest.raises(ValueError, match=REFUSED[name]):
+        with pytest.raises(ValueError, match="Use KMeans"):
             private(estimator, UNLABELED, release="auto").fit(X)
         return
     oracle, data, test = oracle_and_records(name, estimator)
@@ -276,10 +271,8 @@ def test_every_predictor_is_released_or_says_why_not(name):
 
 
 OTHERS = [
-    ("lightgbm", "LGBMClassifier", {"n_estimators": 10, "verbosity": -1}),
     ("lightgbm", "LGBMRegressor", {"n_estimators": 30, "min_child_samples": 5, "verbosity": -1}),
     ("xgboost", "XGBClassifier", {"n_estimators": 10}),
-    ("xgboost", "XGBRegressor", {"n_estimators": 30}),
     ("catboost", "CatBoostClassifier", {"iterations": 10, "verbose": 0}),
 ]
 
@@ -288,9 +281,8 @@ OTHERS = [
 @pytest.mark.parametrize(("module", "name", "parameters"), OTHERS)
 def test_estimators_of_other_packages(module, name, parameters, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    estimator = getattr(pytest.importorskip(module, reason="not in each environment"), name)(
-        **parameters
-    )
+    package = pytest.importorskip(module, reason="not in each environment")
+    estimator = getattr(package, name)(**parameters)
     data = records(estimator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of their own, such as of names of columns
@@ -328,24 +320,14 @@ def test_auto_takes_parameters_or_leaves_before_predictions(estimator, described
         (KNeighborsClassifier(), {"sensitivity": 0.1, "classes": [0, 1]}, ValueError, "anchors="),
         (SVR(), {"sensitivity": 0.1, "prior": MEASURED, "release": "auto"}, ValueError, "Linear"),
         (SVR(), {"sensitivity": 0.1, "release": PredictionTarget(anchors=X)}, ValueError, "prior"),
-        (
-            LOGISTIC,
-            {"sensitivity": "known", "classes": [0, 1]},
-            ValueError,
-            "proved for parameters",
-        ),
+        (LOGISTIC, {"sensitivity": "known", "classes": [0, 1]}, ValueError, "proved for param"),
         (StandardScaler(), {}, ValueError, "no transform"),
         (KMeans(), {}, ValueError, "no clusters"),
         (MultiOutputClassifier(SVC()), {}, ValueError, "several outputs"),
         (SVC(), {"release": PredictionTarget(n_anchors=0)}, ValueError, "n_anchors"),
         (SVC(), {"release": PredictionTarget(student=SVR())}, TypeError, "like the estimator"),
         (SVC(), {"release": PredictionTarget(student=SVC)}, TypeError, "unfitted"),
-        (
-            SVC(),
-            {"release": PredictionTarget(anchors=PUBLIC[:, :2])},
-            ValueError,
-            "form of the data",
-        ),
+        (SVC(), {"release": PredictionTarget(anchors=PUBLIC[:, :2])}, ValueError, "form of the"),
         (SVC(), {"release": "prediction"}, ValueError, "'predictions'"),
     ],
 )
@@ -384,15 +366,12 @@ def test_the_student_follows_from_released_numbers_alone():
     assert first.predict(high).mean() > plan.target.restore(-value).predict(high).mean()
 
 
-def chance():
-    return random.random() + np.random.random()  # noqa: NPY002  # as an estimator may
-
-
 class Drawn(Memory):
     """It draws as many numbers from the global generators as it sees labels of one."""
 
     def fit(self, X, y):
-        self.chance_ = [chance() for _ in range(1 + np.sum(y))]
+        draws = range(1 + np.sum(y))
+        self.chance_ = [random.random() + np.random.random() for _ in draws]  # noqa: NPY002
         return super().fit(X, y)
 
     def predict(self, X):
@@ -415,8 +394,7 @@ def test_what_a_private_fit_draws_does_not_show_in_the_student():
 
 def test_a_student_of_another_class_learns_the_same_scores():
     release = PredictionTarget(student=LOGISTIC, n_anchors=100)
-    options = {"release": release, "epsilon": 1e6, "code": None}
-    model = private(KNeighborsClassifier(15), **options).fit(X, Y)
+    model = private(KNeighborsClassifier(15), release=release, epsilon=1e6, code=None).fit(X, Y)
     assert type(model.estimator_) is LogisticRegression
     assert "taught to LogisticRegression" in model.plan_.target.description
     assert len(model.standard_errors_) == 100
@@ -455,8 +433,8 @@ def test_outputs_of_a_regressor_are_columns():
     model = private(KNeighborsRegressor(), oracle, epsilon=1e6, code=None).fit(*data)
     assert model.standard_errors_.shape == (400, 2)
     exact = KNeighborsRegressor().fit(*data).predict(test)
-    for column, expected in zip(model.predict(test).T, exact.T, strict=True):
-        assert np.corrcoef(column, expected)[0, 1] > 0.9
+    both = np.corrcoef(model.predict(test).T, exact.T)
+    assert both[[0, 1], [2, 3]].min() > 0.9
 
 
 def test_three_classes():

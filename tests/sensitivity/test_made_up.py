@@ -134,7 +134,7 @@ ONE_OF_TWO = BernsteinTarget(lambda X, points: 1.0, BernsteinTransformer(4, feat
     ("target", "options", "words"),
     [
         (np.histogram, {}, r"returned a tuple .*np.histogram\(...\)\[0\]"),
-        (lambda X: None, {}, "returned None"),
+        (lambda X: None, {}, "NoneType"),
         (lambda X: ["a", "b"], {"sensitivity": mean_bound(N, 2, ranges=BOX)}, "returned a list"),
         (np.sum, {"mechanism": ExponentialMechanism(1.0), "responses": "ab"}, "of 2 scores"),
         (np.mean, {"mechanism": ExponentialMechanism(1.0)}, "a vector with one score"),

@@ -1,0 +1,206 @@
+"""Scores: how the predictions of a fitted estimator are read, and taught to a student."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from skdp.core.dataset import Dataset, n_records, take_records
+from skdp.core.types import Container, Estimator
+from skdp.estimators.inputs import takes_weights
+from skdp.estimators.public_fit import fit_seeded
+
+# A score of -1 or 1 says that a class is impossible or certain, which no noisy score can.
+LARGEST_SCORE = 0.98
+
+# Standard deviations of the oracle's responses to which a prediction is clipped.
+FARTHEST = 3.0
+
+# A student that takes no weights sees at least so many anchors of each class: cross-validation
+# splits a class into five parts.
+LEAST_OF_CLASS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScores:
+    """Scores of a classifier: 2 p - 1 of each public class, of two classes that of the second."""
+
+    classes: NDArray
+
+    @property
+    def n_columns(self) -> int:
+        """Number of scores of a record."""
+        return len(self.classes) if len(self.classes) > 2 else 1
+
+    def scores_of(self, y: Container) -> NDArray[np.float64]:
+        """Return the scores of labels, one row each."""
+        return np.where(np.asarray(y)[:, None] == self.classes, 1.0, -1.0)[:, -self.n_columns :]
+
+    def read(self, fitted: Estimator, X: Container) -> NDArray[np.float64]:
+        """Return the scores of records, one row each."""
+        own = np.asarray(getattr(fitted, "classes_", self.classes)).tolist()
+        known = {label: place for place, label in enumerate(self.classes.tolist())}
+        scores = np.full((n_records(X), len(known)), -1.0)
+        scores[:, [known[label] for label in own]] = self._own_scores(fitted, own, X)
+        return np.clip(scores[:, -self.n_columns :], -1, 1)
+
+    def teach(self, student: Estimator, X: Container, scores: NDArray[np.float64]) -> Estimator:
+        """Fit a student to probabilities as weights, or to labels where it takes none."""
+        shares = (1 + np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)) / 2
+        if shares.shape[1] == 1:
+            shares = np.hstack([1 - shares, shares])
+        shares /= shares.sum(axis=1, keepdims=True)
+        if takes_weights(student):
+            rows = np.repeat(np.arange(len(shares)), len(self.classes))
+            labels = np.tile(self.classes, len(shares))
+            weighted = Dataset(take_records(X, rows), labels, shares.ravel())
+            with suppress(Exception):  # a step before may change the number of records
+                return fit_seeded(clone(student), weighted)
+        labels = self.classes[likeliest(shares)]
+        return fit_seeded(clone(student), Dataset(copy.deepcopy(X), labels))
+
+    def _own_scores(self, fitted: Estimator, own: list, X: Container) -> NDArray[np.float64]:
+        """Return a column for each class that a fit has."""
+        if hasattr(fitted, "predict_proba"):
+            return 2 * np.asarray(fitted.predict_proba(X), dtype=np.float64) - 1
+        if hasattr(fitted, "decision_function") and len(own) > 1:
+            margins = np.asarray(fitted.decision_function(X), dtype=np.float64)
+            if margins.ndim == 1:
+                margins = np.column_stack([-margins, margins])
+            if margins.shape[1] == len(own):  # and not one for each pair of classes
+                return 2 * softmax(margins, axis=1) - 1
+        votes = np.ravel(fitted.predict(X)).tolist()
+        return np.array([[1.0 if label == vote else -1.0 for label in own] for vote in votes])
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseScores:
+    """Scores of a regressor: predictions in units of public responses, of each output.
+
+    `shape` is that of one response.
+    """
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, y: NDArray) -> ResponseScores:
+        """Take center, scale and range from public responses."""
+        columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        center, scale = columns.mean(axis=0), columns.std(axis=0)
+        scale = np.where(scale > 0, scale, 1.0)
+        low = np.maximum(columns.min(axis=0), center - FARTHEST * scale)
+        high = np.minimum(columns.max(axis=0), center + FARTHEST * scale)
+        return cls(center, scale, low, high, np.shape(y)[1:])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of scores of a record."""
+        return len(self.center)
+
+    def scores_of(self, y: Container) -> NDArray[np.float64]:
+        """Return the scores of responses, one row each."""
+        columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return (np.clip(columns, self.low, self.high) - self.center) / self.scale
+
+    def read(self, fitted: Estimator, X: Container) -> NDArray[np.float64]:
+        """Return the scores of records, one row each."""
+        return self.scores_of(fitted.predict(X))
+
+    def teach(self, student: Estimator, X: Container, scores: NDArray[np.float64]) -> Estimator:
+        """Fit a student to the predictions."""
+        predicted = np.clip(self.center + self.scale * scores, self.low, self.high)
+        dataset = Dataset(copy.deepcopy(X), predicted.reshape(len(scores), *self.shape))
+        return fit_seeded(clone(student), dataset)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordScores:
+    """Scores of a density or an outlier detector: a method's values in units of the public fit.
+
+    `public` are the values of the public fit. A value that is larger by `unit` makes a record e
+    times as frequent.
+    """
+
+    method: str
+    public: NDArray[np.float64]
+    center: float
+    scale: float
+    unit: float
+
+    n_columns = 1
+
+    @classmethod
+    def of(cls, public_fit: Estimator, method: str, X: Container) -> RecordScores:
+        """Take center and scale from the scores of a public fit."""
+        values = np.asarray(getattr(public_fit, method)(X), dtype=np.float64)
+        held = values[np.isfinite(values)]
+        center, scale = (float(held.mean()), float(held.std())) if len(held) else (0.0, 0.0)
+        scale = scale or 1.0
+        return cls(method, values, center, scale, 1.0 if method == "score_samples" else scale)
+
+    def read(self, fitted: Estimator, X: Container) -> NDArray[np.float64]:
+        """Return the scores of records, in one column."""
+        return self._in_units(np.asarray(getattr(fitted, self.method)(X), dtype=np.float64))
+
+    def teach(self, student: Estimator, X: Container, scores: NDArray[np.float64]) -> Estimator:
+        """Fit a student to records drawn anew, more often where the score rose."""
+        rise = (np.clip(scores, -FARTHEST, FARTHEST) - self._in_units(self.public)).ravel()
+        rise *= self.scale / self.unit
+        ends = np.cumsum(np.exp(rise - rise.max()))
+        places = (np.arange(len(ends)) + 0.5) / len(ends)
+        rows = np.searchsorted(ends / ends[-1], places)
+        return fit_seeded(clone(student), Dataset(take_records(X, rows)))
+
+    def _in_units(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.clip((values.reshape(-1, 1) - self.center) / self.scale, -FARTHEST, FARTHEST)
+
+
+Reader = ClassScores | ResponseScores | RecordScores
+
+
+def kind_of(estimator: Estimator) -> str | None:
+    """Return what an estimator predicts; None if it is nothing that a student can be told."""
+    kind = get_tags(estimator).estimator_type
+    if kind in ("classifier", "regressor"):
+        return kind
+    if kind == "outlier_detector":  # one that marks its own records only has no such method
+        return kind if hasattr(estimator, "decision_function") else None
+    return "density" if kind != "clusterer" and hasattr(estimator, "score_samples") else None
+
+
+def reader_of(public_fit: Estimator, y: Container, anchors: Container) -> Reader:
+    """Return how the scores of an estimator are read and taught."""
+    kind = kind_of(public_fit)
+    if kind == "classifier":
+        classes = getattr(public_fit, "classes_", np.unique(y))
+        if np.ndim(y) > 1 or isinstance(classes, list):
+            raise ValueError(
+                f"{type(public_fit).__name__} predicts labels of several outputs. PredictionTarget "
+                "takes classifiers of one: release each output by itself."
+            )
+        return ClassScores(np.asarray(classes))
+    if kind == "regressor":
+        return ResponseScores.of(y)
+    method = "decision_function" if kind == "outlier_detector" else "score_samples"
+    return RecordScores.of(public_fit, method, anchors)
+
+
+def likeliest(shares: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the place of the likeliest class of each record, and keep some of each class."""
+    places, free = shares.argmax(axis=1), np.ones(len(shares), dtype=bool)
+    least = min(LEAST_OF_CLASS, len(shares) // shares.shape[1])
+    for place, share in enumerate(shares.T):
+        rows = np.argsort(np.where(free, share, -1.0))[len(share) - least :]
+        places[rows], free[rows] = place, False
+    return places
