@@ -425,8 +425,8 @@ def test_what_cannot_be_saved_is_said_before_it_is_paid_for(settings, named):
     pipeline = Pipeline([("columns", columns.set_params(**settings)), ("ridge", Ridge())])
     model = private(pipeline, UniformOracle([(1, 5)], y_bounds=(0, 1)))
     model.set_params(accountant=accountant)
-    chooses = {"mechanism": ExponentialMechanism(1.0), "sensitivity": model.sensitivity}
-    search = PrivateSearchCV(model, {"estimator__ridge__alpha": [1, 2]}, **chooses)
+    model.set_params(random_state=None)
+    search = PrivateSearchCV(model, {"estimator__ridge__alpha": [1, 2]}, y_range=(0, 1))
     X = np.random.default_rng(0).uniform(1, 5, (60, 1))
     for call in (model.fit, search.fit, lambda X, y: model.plan(60)):
         with pytest.raises(UserWarning, match=rf"cannot be saved.*{named}"):
