@@ -109,7 +109,7 @@ bench: $(STAMP)
 	@set -e; for script in $(BENCHMARKS); do \
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
-SMALL := audit_estimators compare coverage flakiness floating_point mutation utility
+SMALL := audit_estimators compare coverage flakiness floating_point mutation search utility
 bench-smoke: export OMP_NUM_THREADS := 1
 bench-smoke: $(STAMP)
 	printf '%s\n' $(SMALL) | xargs -P 2 -I {} $(BIN)/python benchmarks/{}.py --small

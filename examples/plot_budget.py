@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.datasets import make_regression
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import minmax_scale
 
 from skdp import (
     BudgetExceededError,
-    ExponentialMechanism,
     LaplaceMechanism,
     PrivateEstimator,
     PrivateSearchCV,
@@ -75,14 +75,13 @@ for week in (1, 2):
 # March: a search
 # ---------------
 #
-# The penalty is chosen by its cross-validated scores, for an epsilon of .3, and the model is fitted
-# with what was chosen. Both are paid for.
+# A few fits of random penalties are scored, all with noise, and the best one is released. Whatever
+# their number, the search costs three times the epsilon of a fit.
 
 search = PrivateSearchCV(
-    model,
+    clone(model).set_params(mechanism__epsilon=0.25),
     {"estimator__alpha": [0.1, 1.0, 10.0]},
-    mechanism=ExponentialMechanism(epsilon=0.3),
-    sensitivity=SensitivitySampler(oracle, gamma=0.1, n_pairs=9, random_state=1),
+    y_range=(0, 1),
 )
 with ledger.as_default(label="March"):
     search.fit(X, y)

@@ -33,7 +33,7 @@ from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
 from skdp.functions.choice import ChoiceTarget
 from skdp.functions.released_density import misplaced
-from skdp.mechanisms.base import Mechanism
+from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.result import Release
 from skdp.results.names import as_names, axis_labels, flat_names, flat_numbers
@@ -261,15 +261,26 @@ class ReleasePlan(HasExpectedScore):
         accountant = find_accountant(accountant)
         alone = not accountant.is_kept
         guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
-        add_noise = spare(self.mechanism).release_with_errors
-        target = self.sensitivity.bounded(spare(self.target))
         described = str(self)  # whatever may fail comes before the payment
         accountant.spend(**spend_of(self, guarantee), label=self.target.description)
-        budget = accountant.total()
+        seed = int.from_bytes(noise.bytes(4), "little") >> 1
+        return self._release_paid(dataset, guarantee, accountant.total(), described, noise, seed)
+
+    def _release_paid(
+        self,
+        dataset: Dataset,
+        guarantee: PrivacyGuarantee,
+        budget: BudgetTotal,
+        described: str,
+        noise: ByteSource,
+        seed: int,
+    ) -> Release:
+        """Release what has been paid for, from records that are not checked again."""
+        add_noise = spare(self.mechanism).release_with_errors
         value, errors = evaluate_privately(  # the one private evaluation
-            target,
+            self.sensitivity.bounded(spare(self.target)),
             dataset,
-            seed=int.from_bytes(noise.bytes(4), "little") >> 1,
+            seed=seed,
             shape=self.sensitivity.shape,
             add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
         )

@@ -13,7 +13,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from skdp import (
-    ExponentialMechanism,
+    KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
     PrivateSearchCV,
@@ -45,14 +45,9 @@ def estimator(accountant, epsilon=1.0, sensitivity=0.1):
 
 
 def search(accountant, epsilon=1.0):
-    return PrivateSearchCV(
-        estimator(None, epsilon),
-        {"estimator__alpha": [1.0, 2.0]},
-        mechanism=ExponentialMechanism(epsilon),
-        sensitivity=0.1,
-        cv=2,
-        accountant=accountant,
-    )
+    bound = KnownSensitivity(0.1, "l1", n_samples=15)
+    model = estimator(accountant, epsilon, bound)
+    return PrivateSearchCV(model, {"estimator__alpha": [1.0, 2.0]}, n_runs=2, y_range=(0, 1))
 
 
 def interrupted(model, when):

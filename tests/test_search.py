@@ -1,27 +1,30 @@
-"""Hyper-parameters are chosen by the exponential mechanism, and paid for."""
+"""Hyper-parameters are chosen by a random number of private runs, and paid for."""
 
 import math
+import re
 import threading
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, TimeSeriesSplit
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
 from skdp import (
     BudgetExceededError,
-    ExponentialMechanism,
+    GaussianMechanism,
+    KnownSensitivity,
     LaplaceMechanism,
+    PrivacyGuarantee,
     PrivacyLeakWarning,
     PrivateEvaluationError,
     PrivateSearchCV,
@@ -31,8 +34,11 @@ from skdp import (
     public_search,
 )
 from skdp.accounting import PrivacyAccountant
-from skdp.bounds import svm_bound
+from skdp.accounting.exact import exact
+from skdp.audit import audit_epsilon
 from skdp.plan import of_all, of_each
+from skdp.search import private
+from skdp.search.candidates import SumOfScores, accuracy
 from tests import helpers
 
 RNG = np.random.default_rng(0)
@@ -41,190 +47,114 @@ Y = X @ [1.0, -0.5] + RNG.normal(scale=0.2, size=40)
 ORACLE = UniformOracle([(0, 1)] * 2, y_bounds=(-1, 2))
 ALPHAS = {"estimator__alpha": [100.0, 1.0, 0.01]}
 FEWER = {"estimator__alpha": [100.0, 1.0]}
-ONE = {"estimator__alpha": [1.0]}
+HALF = KnownSensitivity(0.5, "l1", n_samples=20)
 
 
 def sampler(**options):
     return helpers.sampler(ORACLE, **{"n_pairs": None} | options)
 
 
-def ridge(epsilon=1.0, sensitivity=0.5, **options):
+def ridge(epsilon=1.0, sensitivity=HALF, **options):
     noise = {"mechanism": LaplaceMechanism(epsilon, code=None), "random_state": None}
     return helpers.private(Ridge(), sensitivity=sensitivity, **noise | options)
 
 
-def search(estimator=None, grid=ALPHAS, epsilon=0.5, **options):
-    options = {"sensitivity": 0.5, "cv": 2} | options
-    mechanism = ExponentialMechanism(epsilon)
-    return PrivateSearchCV(estimator or ridge(), grid, mechanism=mechanism, **options)
+def search(estimator=None, grid=ALPHAS, **options):
+    return PrivateSearchCV(
+        estimator or ridge(), grid, **{"n_runs": 4, "y_range": (-1, 2)} | options
+    )
 
 
-@pytest.mark.slow
-def test_without_privacy_it_is_a_grid_search():
-    # Leaving one out is the only cross-validation that knows no order of the records.
-    how = {"cv": LeaveOneOut(), "scoring": "neg_mean_squared_error"}
-    grid = {"alpha": [1e-4, 1e-2, 0.1, 1.0, 1e3]}
-    expected = GridSearchCV(Ridge(), grid, **how).fit(X[:12], Y[:12])
-    assert 0 < expected.best_index_ < 4
-    named = {f"estimator__{name}": values for name, values in grid.items()}
-    found = search(ridge(math.inf), named, math.inf, **how).fit(X[:12], Y[:12])
-    assert found.best_index_ == expected.best_index_
-    assert found.best_params_ == {"estimator__alpha": expected.best_params_["alpha"]}
-    assert_allclose(found.best_estimator_.coef_, expected.best_estimator_.coef_)
-    assert found.guarantee_.epsilon == math.inf
+# The selection, and its price
 
 
-def test_it_looks_like_a_grid_search():
-    model = clone(search(ridge(), random_state=0))
-    assert not hasattr(model, "best_estimator_")
-    model.fit(X, Y)
-    assert model.cv_results_ == {"params": [{"estimator__alpha": a} for a in (100.0, 1.0, 0.01)]}
-    assert model.cv_results_["params"][model.best_index_] == model.best_params_
-    assert model.best_estimator_.alpha == model.best_params_["estimator__alpha"]
-    assert clone(model).get_params(deep=False)["param_grid"] == ALPHAS
-    assert_allclose(model.predict(X), model.best_estimator_.predict(X))
-    assert model.score(X, Y) == model.best_estimator_.score(X, Y)
-    assert not hasattr(model, "predict_proba")
-    grid = {"estimator__alpha": stats.loguniform(1e-3, 1e3)}
-    first, second = (search(grid=grid, n_iter=4, random_state=0).fit(X, Y) for _ in range(2))
-    assert first.cv_results_ == second.cv_results_
-    assert len(first.cv_results_["params"]) == 4
-    assert first.guarantee_.seeded
+def law(outcomes, n_runs):
+    """The law of (score, model) of the best of K runs, from that of one run, as in the notes."""
+    p, found = 1 / n_runs, {}
+    for (score, model), q in outcomes.items():
+        u = sum(each for (other, _), each in outcomes.items() if other > score)
+        v = u + sum(each for (other, _), each in outcomes.items() if other == score)
+        found[score, model] = p * q / ((p + (1 - p) * u) * (p + (1 - p) * v))
+    return found
 
 
-def test_what_it_hands_on_promises_choice_and_fit(tmp_path):
-    with pytest.raises(NotFittedError):
-        search().save(tmp_path)
-    model = search().fit(X, Y)
-    model.save(tmp_path)
-    loaded = load(tmp_path)
-    assert loaded.guarantee == model.guarantee_
-    assert loaded.guarantee.epsilon == 1.5
-    for each in (loaded, model):
-        assert each.predict_interval(X, 0.5, n_draws=9).shape == (40, 2)
-    card = (tmp_path / "README.md").read_text(encoding="utf-8")
-    for text in (str(model.guarantee_), f"Chosen: {model.best_params_}"):
-        assert text in card
-    assert str(model.summary()).startswith(str(model.guarantee_))
-    assert model.guarantee_.short.partition(", ")[2] in model._repr_html_()
-    assert not hasattr(model, "predict_stability")
+@pytest.mark.parametrize("n_runs", [1, 2, 5])
+def test_the_best_run_has_the_law_of_the_proof(n_runs):
+    """Each frequency is within limits that fail once in 10^9; some scores are equal."""
+    rng, n = np.random.default_rng(n_runs), 2000
+    outcomes = {(0.0, "a"): 0.3, (1.0, "a"): 0.2, (1.0, "b"): 0.1, (2.0, "b"): 0.4}
+    names, weights = list(outcomes), list(outcomes.values())
+    calls = []
+
+    def run(index):
+        calls.append(index)
+        return names[rng.choice(4, p=weights)]
+
+    found = [private.best_of_random_runs(run, 3, n_runs, rng) for _ in range(n)]
+    expected = law(outcomes, n_runs)
+    assert_allclose(sum(expected.values()), 1)
+    for name, probability in expected.items():
+        low, high = stats.binom(n, probability).ppf([1e-9, 1 - 1e-9])
+        assert low <= found.count(name) <= high
+    runs = stats.nbinom(n, 1 / n_runs) if n_runs > 1 else stats.binom(1, 0)
+    assert runs.ppf(1e-9) <= len(calls) - n <= runs.isf(1e-9)
+    for index in range(3):
+        low, high = stats.binom(len(calls), 1 / 3).ppf([1e-9, 1 - 1e-9])
+        assert low <= calls.count(index) <= high
 
 
-@pytest.mark.slow
-def test_a_classifier_and_other_estimators_in_its_place():
-    X, y = make_classification(n_samples=120, n_features=4, random_state=0)
-    words = np.array(["no", "yes"])[y]
-    given = helpers.sampler(X[:60], words[:60], gamma=0.4)
-    model = search(
-        helpers.private(RidgeClassifier(), sensitivity=given),
-        {"estimator": [RidgeClassifier(9.0), GaussianNB()]},
-        sensitivity=given,
-        scoring="balanced_accuracy",
-    ).fit(X[60:], words[60:])
-    assert list(model.classes_) == ["no", "yes"]
-    assert type(model.best_estimator_) is type(model.best_params_["estimator"])
-    assert hasattr(model, "predict_proba") == (model.best_index_ == 1)
-    with pytest.raises(ValueError, match="label that is not public"):
-        model.fit(X[60:], np.array(["no", "maybe"])[y[60:]])
+def test_three_epsilons_are_enough_and_no_less():
+    rng, worst = np.random.default_rng(0), 0.0
+    for _ in range(500):
+        one = rng.dirichlet(np.full(4, 0.3)) + 1e-9
+        both = np.array([one, one * np.exp([0.5, -0.5, 0.5, -0.5] * rng.choice([-1, 1], 4))])
+        laws = [
+            {(score, ""): q for score, q in enumerate(each)}
+            for each in both / both.sum(axis=1, keepdims=True)
+        ]
+        ratios = [
+            max(abs(math.log(one[k] / other[k])) for k in one)
+            for one, other in (laws, [law(each, 50) for each in laws])
+        ]
+        if ratios[0] > 0.1:
+            worst = max(worst, ratios[1] / ratios[0])
+    assert 2 < worst <= 3
 
 
-@pytest.mark.filterwarnings("error")  # so that nothing is fitted
-def test_a_candidate_of_private_records_is_pointed_out():
-    with pytest.raises(PrivacyLeakWarning, match="part of the private records"):
-        search(grid={"estimator__alpha": [1.0, X[0]]}).fit(X, Y)
+def test_an_attack_finds_no_more_than_the_price():
+    """One run tells the record by a coin, and scores the side that shows it as the better one."""
+    epsilon = 1.0
+
+    def searches(record, n, rng):
+        def run(index):
+            true = rng.random() < 1 / (1 + math.exp(-epsilon))
+            shown = record if true else 1 - record
+            return (float(shown), shown)
+
+        return np.array([private.best_of_random_runs(run, 2, 5, rng)[1] for _ in range(n)])
+
+    sizes = {"n_search": 500, "n_final": 4000, "alpha": 1e-4, "rng": 0}
+    found = audit_epsilon(searches, [(0, 1)], claimed_epsilon=3 * epsilon, **sizes)
+    assert not found.violated
+    assert found.lower_bound > 1.3 * epsilon  # more than a run
 
 
-SHUFFLED = KFold(2, shuffle=True)
-SEEN = []
-
-
-def noted_score(model, X, y):
-    SEEN.append(model.score(X, y))
-    return SEEN[-1]
-
-
-def test_no_score_is_kept(leak_search):
-    SEEN.clear()
-    model = search(scoring=noted_score).fit(X, Y)
-    public, folds = SEEN[:6], SEEN[6:]
-    assert len(folds) == 6  # a fold is scored once
-    assert not set(public) & set(folds)
-    secrets = [*X.ravel(), *Y, *folds, *np.reshape(folds, (3, 2)).mean(axis=1)]
-    SEEN.clear()
-    assert leak_search(model, secrets) == []
-    model.forgotten_ = folds[3]
-    assert {leak.where for leak in leak_search(model, secrets)} == {"forgotten_", "pickle"}
-    scorer = Locked()
-    assert search(scoring=scorer).fit(X, Y).scoring is scorer
-    assert scorer.seen == []
-
-
-class Locked:
-    """A scorer that remembers, and cannot be copied deeply."""
-
-    def __init__(self):
-        self.seen, self.lock = [], threading.Lock()
-
-    def __call__(self, model, X, y):
-        self.seen.append(model.score(X, y))
-        return self.seen[-1]
-
-
-@pytest.mark.parametrize("where", ["wrapped", "candidate"])
-def test_a_fitted_estimator_is_pointed_out_and_not_handed_on(where):
-    fitted = Ridge().fit(X, Y)
-    if where == "wrapped":
-        model = search(helpers.private(fitted, sensitivity=0.5))
-    else:
-        model = search(grid={"estimator": [fitted, Ridge(2.0)]}, epsilon=math.inf)
-    with pytest.warns(PrivacyLeakWarning, match="holds a fitted Ridge"):
-        model.fit(X, Y)
-    if where == "candidate":
-        assert not any(hasattr(each["estimator"], "coef_") for each in model.cv_results_["params"])
-        assert not hasattr(model.best_params_["estimator"], "coef_")
-
-
-@pytest.mark.slow
-def test_fresh_pairs_are_covered():
-    """Another seed fails once in 10^9; a quarter of the sensitivity is seen."""
-    known = search(grid=FEWER, sensitivity=sampler(n_pairs=49)).fit(X, Y).choice_.sensitivity
-    limit = stats.betabinom(60, 50 - known.order_statistic.k, known.order_statistic.k).isf(1e-9)
-    fresh = search(grid=FEWER, sensitivity=sampler(n_pairs=60, random_state=1)).fit(X, Y)
-    fresh = fresh.choice_.sensitivity.norms
-    assert known.geometry.key == "sup"
-    assert (fresh > known.value).sum() <= limit
-    assert (fresh > known.value / 4).sum() > limit
-
-
-@pytest.mark.slow
-def test_both_releases_are_paid_for_and_each_counts_its_gamma():
-    ledger = PrivacyAccountant(":memory:", epsilon=4.0, gamma=0.81)
-    options = {"sensitivity": sampler(random_state=1, n_pairs=9), "accountant": ledger}
-    model = search(ridge(sensitivity=sampler()), FEWER, **options).fit(X, Y)
-    choice, fit = ledger.rows()
-    assert (choice["epsilon"], fit["epsilon"]) == (0.5, 1.0)
-    assert choice["label"].startswith("scores of 2 candidates")
-    assert model.budget_ == ledger.total()
-    promise = model.guarantee_
-    assert (promise.epsilon, promise.delta, promise.gamma) == (1.5, 0.0, ledger.total().gamma)
-    assert (model.choice_.guarantee.epsilon, model.plan_.guarantee.epsilon) == (0.5, 1.0)
-    model.fit(X, Y)
-    assert_allclose(ledger.total().gamma, 0.8)
-
-
-def test_every_candidate_counts_in_gamma():
-    fixed = ridge(sensitivity=sampler())
-    alone = search(fixed, ONE).fit(X, Y)
-    assert alone.sensitivity_.gamma == alone.plan_.guarantee.gamma == 0.2
-    three = search(fixed).fit(X, Y)
-    assert three.sensitivity_.gamma == 0.06666666666666665
-    assert len(three.sensitivity_.norms) >= 3 * len(alone.sensitivity_.norms)
-    assert three.guarantee_.gamma == 0.2  # the sensitivity of the scores is known
-    sure = {"calibration": "conditional", "confidence": 0.9}
-    three = search(ridge(sensitivity=sampler(**sure))).fit(X, Y)
-    assert_allclose(three.sensitivity_.confidence, 1 - 0.1 / 3)
-    assert_allclose(three.guarantee_.confidence, 0.9)
-    assert_allclose(three.guarantee_.gamma, 0.2)
+@pytest.mark.parametrize(
+    ("fits", "n_runs", "expected"),
+    [
+        ([{}], 5, (0.3, 0.0, 0.0)),
+        ([{"epsilon": 0.7}, {"epsilon": 0.2}], 5, (2.1, 0.0, 0.0)),
+        ([{"delta": 1e-6}, {}], 30, (0.3, 3e-5, 0.0)),
+        ([{"gamma": 0.05}] * 4, 1, (0.3, 0.0, 0.2)),
+    ],
+)
+def test_the_price_is_rounded_up(fits, n_runs, expected):
+    paid = private.price([PrivacyGuarantee(**{"epsilon": 0.1} | each) for each in fits], n_runs)
+    assert (paid.epsilon, paid.delta, paid.gamma) == expected
+    third = private.price([PrivacyGuarantee(1 / 3)], n_runs)
+    assert exact(third.epsilon) >= 3 * exact(1 / 3)
+    sure = private.price([PrivacyGuarantee(1.0, gamma=0.05, confidence=0.98)] * 3, n_runs)
+    assert 0 <= 0.94 - sure.confidence < 1e-12
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 4095])
@@ -237,36 +167,287 @@ def test_shares_of_gamma_and_confidence_are_added_up_again(n, level):
         assert of_all(*of_each(level, None, n), n) == (level, None)
 
 
-def test_nothing_is_looked_at_that_cannot_be_finished():
-    ledger = PrivacyAccountant(":memory:", epsilon=1.4)
+# Scores
+
+
+class Says(RegressorMixin, BaseEstimator):
+    """Predicts the first column, which it cannot read where it is 9."""
+
+    def predict(self, X):
+        if (np.asarray(X) == 9).any():
+            raise ValueError("nine")
+        return np.asarray(X)[:, 0]
+
+
+def total(scoring, X, y=None):
+    dataset = (X,) if y is None else (X, y)
+    return float(SumOfScores(Says(), scoring)(*dataset, seed=0))
+
+
+def test_one_record_changes_the_sum_of_the_scores_by_one_at_most():
+    records, y = np.arange(4.0)[:, None], np.arange(4)
+    assert total(accuracy, records, y) == 4
+    for other in (9, np.nan, np.inf, -7):
+        changed = records.copy()
+        changed[2] = other
+        assert total(accuracy, changed, y) == 3
+    for score in (1e300, -1e300, np.nan, np.inf, "no", [1, 2], None):
+        found = total(lambda model, X, y, score=score: score if y[0] == 2 else 0.5, records, y)
+        assert 1.5 <= found <= 2.5
+    seen = []
+    total(lambda model, X: seen.append(len(X)), records)
+    assert seen == [1] * 4
+
+
+@pytest.mark.parametrize("y", [np.array(["a", "b"]), [["a", "b"], ["a", "b"]], [[1], [2]]])
+def test_accuracy_is_that_of_all_outputs(y):
+    class Fixed:
+        def predict(self, X):
+            return np.asarray(y)[:1]
+
+    assert SumOfScores(Fixed(), accuracy)(np.zeros((2, 1)), np.asarray(y), seed=0) == (
+        2 if np.array_equal(*np.asarray(y)) else 1
+    )
+
+
+def test_what_has_no_score_of_its_own_needs_one():
+    with pytest.raises(ValueError, match="'scoring'"):
+        private.as_scoring(None, (0, 1), KernelDensity())
+
+
+def test_a_regressor_is_scored_by_its_error_in_the_range():
+    scoring = private.as_scoring(None, (0, 10), Ridge())
+    assert total(scoring, np.array([[1.0], [99.0]]), np.array([3.0, 10.0])) == 0.8 + 1
+    assert total(scoring, np.array([[1.0]]), np.array([np.nan])) == 0
+
+
+# The search
+
+
+def test_without_noise_it_finds_the_best_candidate_of_the_half():
+    model = search(ridge(math.inf), n_runs=60).fit(X, Y)
+    fitted, scored = private.halves(private.Dataset(X, Y))
+    exact = [Ridge(alpha).fit(*fitted.parts) for alpha in ALPHAS["estimator__alpha"]]
+    errors = [np.abs(each.predict(scored.X) - scored.y).mean() for each in exact]
+    assert model.best_index_ == np.argmin(errors)
+    assert_allclose(model.best_estimator_.coef_, exact[model.best_index_].coef_)
+    assert_allclose(model.best_score_, 1 - min(errors) / 3)
+    assert model.guarantee_.epsilon == math.inf
+
+
+@pytest.mark.parametrize("n", [2, 3, 40, 5000])
+def test_the_halves_depend_on_the_number_of_records_alone(n):
+    records = np.arange(n)[:, None]
+    fitted, scored = (part.X for part in private.halves(private.Dataset(records)))
+    assert len(scored) == min(n // 2, 2000)
+    assert_allclose(np.sort(np.concatenate([fitted, scored]), axis=0), records)
+    other = private.halves(private.Dataset(-records))
+    assert_allclose(other[0].X, -fitted)
+
+
+def test_it_looks_like_a_grid_search():
+    model = clone(search()).set_params(estimator__mechanism__epsilon=2.0)
+    assert not hasattr(model, "best_estimator_")
+    model.fit(X, Y)
+    assert model.cv_results_ == {"params": [{"estimator__alpha": a} for a in (100.0, 1.0, 0.01)]}
+    assert model.cv_results_["params"][model.best_index_] == model.best_params_
+    assert model.best_estimator_.alpha == model.best_params_["estimator__alpha"]
+    assert clone(model).get_params(deep=False)["param_grid"] == ALPHAS
+    assert_allclose(model.predict(X), model.best_estimator_.predict(X))
+    assert model.score(X, Y) == model.best_estimator_.score(X, Y)
+    assert not hasattr(model, "predict_proba")
+    first, second, third = (
+        search(ridge(random_state=seed)).fit(X, Y).best_estimator_.coef_ for seed in (0, 0, 1)
+    )
+    assert_allclose(first, second)
+    assert not np.allclose(first, third)
+
+
+def test_what_it_hands_on_promises_the_search(tmp_path):
+    with pytest.raises(NotFittedError):
+        search().save(tmp_path)
+    model = search(ridge(0.5)).fit(X, Y)
+    model.save(tmp_path)
+    loaded = load(tmp_path)
+    assert loaded.guarantee == model.guarantee_
+    assert (loaded.guarantee.epsilon, loaded.guarantee.n_samples) == (1.5, 40)
+    for each in (loaded, model):
+        assert each.predict_interval(X, 0.5, n_draws=9).shape == (40, 2)
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert str(model.guarantee_) in card
+    assert re.sub(r"\s", "", str(model.best_params_)) in re.sub(r"\s", "", card)
+    assert str(model.summary()).startswith(str(model.guarantee_))
+    assert model.guarantee_.short.partition(", ")[2] in model._repr_html_()
+    assert not hasattr(model, "predict_stability")
+
+
+@pytest.mark.slow
+def test_a_classifier_and_other_estimators_in_its_place():
+    X, y = make_classification(n_samples=120, n_features=4, random_state=0)
+    words = np.array(["no", "yes"])[y]
+    given = helpers.sampler(X[:60], words[:60], gamma=0.4, n_pairs=9)
+    model = search(
+        helpers.private(RidgeClassifier(), sensitivity=given),
+        {"estimator": [RidgeClassifier(9.0), GaussianNB()], "mechanism__epsilon": [0.5, 2.0]},
+    ).fit(X[60:], words[60:])
+    assert list(model.classes_) == ["no", "yes"]
+    assert type(model.best_estimator_) is type(model.best_params_["estimator"])
+    assert hasattr(model, "predict_proba") == (model.best_index_ > 1)
+    assert model.guarantee_.epsilon == 6.0  # of the costliest candidate
+    with pytest.raises(ValueError, match="label that is not public"):
+        model.fit(X[60:], np.array(["no", "maybe"])[y[60:]])
+
+
+def test_a_delta_counts_once_for_each_run():
+    model = search(ridge(mechanism=GaussianMechanism(0.5, 1e-6, code=None)), n_runs=30).fit(X, Y)
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1.5, 3e-5)
+
+
+SEEN = []
+
+
+def noted_score(model, X, y):
+    SEEN.append(float(model.predict(X)[0]))
+    return SEEN[-1]
+
+
+def test_no_score_and_no_other_run_is_kept(leak_search):
+    SEEN.clear()
+    model = search(scoring=noted_score, n_runs=9).fit(X, Y)
+    assert leak_search(model, [*X.ravel(), *Y]) == []
+    losers = set(SEEN[1:]) - set(model.predict(X))  # the first is public
+    assert losers
+    assert leak_search(model, sorted(losers)) == []
+    model.forgotten_ = Y[3]
+    assert {leak.where for leak in leak_search(model, Y)} == {"forgotten_", "pickle"}
+    scorer = Locked()
+    assert search(scoring=scorer).fit(X, Y).scoring is scorer
+    assert scorer.seen == []
+
+
+class Locked:
+    """A scorer that remembers, and cannot be copied deeply."""
+
+    def __init__(self):
+        self.seen, self.lock = [], threading.Lock()
+
+    def __call__(self, model, X, y):
+        self.seen.append(float(model.predict(X)[0]))
+        return self.seen[-1]
+
+
+def test_all_runs_share_the_seed_of_the_fit():
+    """The gamma is that of a pair and a seed, so that other seeds would be other pairs."""
+    SEEN.clear()
+    model = ridge(release=["coef_", "intercept_"], random_state=0)
+    search(model, {"estimator": [Draws()]}, n_runs=30).fit(X, Y)
+    assert len(SEEN) > 9
+    assert len({*SEEN[-5:]}) == 1
+
+
+class Draws(Ridge):
+    """Notes the seed of each fit."""
+
+    __skdp_key__ = "draws"
+
+    def __init__(self, alpha=1.0, random_state=None):
+        super().__init__(alpha)
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        SEEN.append(self.random_state)
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("where", ["wrapped", "candidate"])
+def test_a_fitted_estimator_is_pointed_out_and_not_handed_on(where):
+    fitted = Ridge().fit(X, Y)
+    if where == "wrapped":
+        model = search(helpers.private(fitted, sensitivity=HALF))
+    else:
+        model = search(ridge(math.inf), grid={"estimator": [fitted, Ridge(2.0)]})
+    with pytest.warns(PrivacyLeakWarning, match="holds a fitted Ridge"):
+        model.fit(X, Y)
+    if where == "candidate":
+        assert not any(hasattr(each["estimator"], "coef_") for each in model.cv_results_["params"])
+        assert not hasattr(model.best_params_["estimator"], "coef_")
+
+
+@pytest.mark.filterwarnings("error")  # so that nothing is fitted
+def test_a_candidate_of_private_records_is_pointed_out():
+    with pytest.raises(PrivacyLeakWarning, match="part of the private records"):
+        search(grid={"estimator__alpha": [1.0, X[0]]}).fit(X, Y)
+
+
+# The budget
+
+
+@pytest.mark.slow
+def test_a_search_is_one_release_and_counts_the_gamma_of_all_candidates():
+    ledger = PrivacyAccountant(":memory:", epsilon=6.0, gamma=0.41)
+    model = search(ridge(sensitivity=sampler(), accountant=ledger), FEWER).fit(X, Y)
+    (row,) = ledger.rows()
+    assert (row["epsilon"], row["gamma"]) == (3.0, 0.2)
+    assert row["label"].startswith("search, coef_")
+    assert model.budget_ == ledger.total()
+    promise = model.guarantee_
+    assert (promise.epsilon, promise.delta, promise.gamma) == (3.0, 0.0, 0.2)
+    assert "of the 20 records of a fit" in promise.oracle
+    model.fit(X, Y)
+    assert_allclose(ledger.total().gamma, 0.4)
+
+
+def test_every_candidate_counts_in_gamma():
+    fixed = ridge(sensitivity=sampler())
+    alone = search(fixed, {"estimator__alpha": [1.0]}).fit(X, Y)
+    assert alone.sensitivity_.gamma == alone.guarantee_.gamma == 0.2
+    three = search(fixed).fit(X, Y)
+    assert three.sensitivity_.gamma == 0.06666666666666665
+    assert len(three.sensitivity_.norms) >= 3 * len(alone.sensitivity_.norms)
+    assert 0 <= 0.2 - three.guarantee_.gamma < 1e-15
+    assert three.plan_.guarantee.gamma == 0.2
+    sure = {"calibration": "conditional", "confidence": 0.9}
+    three = search(ridge(sensitivity=sampler(**sure))).fit(X, Y)
+    assert_allclose(three.sensitivity_.confidence, 1 - 0.1 / 3)
+    assert_allclose(three.guarantee_.confidence, 0.9)
+    assert_allclose(three.guarantee_.gamma, 0.2)
+
+
+def test_nothing_is_looked_at_that_cannot_be_paid_for():
+    ledger = PrivacyAccountant(":memory:", epsilon=2.9)
     SEEN.clear()
     with pytest.raises(BudgetExceededError):
         search(ridge(accountant=ledger), scoring=noted_score).fit(X, Y)
     assert (SEEN, ledger.rows()) == ([], [])
-    fitted = search(ridge(0.9, accountant=ledger), scoring=noted_score).fit(X, Y)
-    assert ledger.total().epsilon == 1.4
+    fitted = search(ridge(0.9, accountant=ledger)).fit(X, Y)
+    assert ledger.total().epsilon == 2.7
     with pytest.raises(BudgetExceededError):  # the plan of the model pays where the search did
-        fitted.plan_.execute(X, Y)
+        fitted.plan_.execute(*private.halves(private.Dataset(X, Y))[0].parts)
 
 
-def nan_score(model, X, y):
-    return np.nan if model.alpha == 1.0 else 0.0
+class FailsOnLarge(Ridge):
+    """Fits the public records, with responses of at most 1.5, and not what is private."""
+
+    __skdp_key__ = "fails-on-large"
+
+    def fit(self, X, y):
+        if np.max(y) > 2:
+            raise ValueError(f"the largest is {np.max(y)}")
+        return super().fit(X, y)
 
 
-def score_of_small_responses(model, X, y):
-    """Score what the rehearsal has, with responses of at most 1.5, and not what is private."""
-    return np.nan if y.max() > 1.6 else 0.0
+def test_a_fit_that_fails_ends_the_search_that_was_paid_for():
+    ledger = PrivacyAccountant(":memory:", epsilon=3.0)
+    model = ridge(accountant=ledger, release=["coef_", "intercept_"])
+    with pytest.raises(PrivateEvaluationError, match="ValueError") as caught:
+        search(model, {"estimator": [FailsOnLarge()]}).fit(X, 9 * Y)
+    assert "largest" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert ledger.total().epsilon == 3.0
 
 
-@pytest.mark.slow
-def test_a_candidate_without_a_score_fails():
-    with pytest.raises(ValueError, match="not finite"):
-        search(scoring=nan_score, sensitivity=sampler(n_pairs=9)).fit(X, Y)
-    with pytest.raises(PrivateEvaluationError, match="not finite"):
-        search(scoring=score_of_small_responses).fit(X, 2 * Y)
-
-
-COMPOSED, HINGE = make_pipeline(StandardScaler(), ridge()), LinearSVC(loss="hinge")
+COMPOSED = make_pipeline(StandardScaler(), ridge())
+SHUFFLED = KFold(2, shuffle=True)
 
 
 def of(*estimators):
@@ -277,34 +458,29 @@ def of(*estimators):
     ("change", "error", "word"),
     [
         ({"estimator": Ridge()}, TypeError, "PrivateEstimator"),
-        ({"param_grid": {"mechanism__epsilon": [1.0]}}, ValueError, "no score depends"),
+        ({"param_grid": {"sensitivity": [1.0]}}, ValueError, "not name the sensitivity"),
+        ({"param_grid": {"random_state": [1, 2]}}, ValueError, "not name the random_state"),
+        ({"param_grid": {"mechanism__epsilon": [-1.0]}}, ValueError, "'epsilon'"),
         ({"param_grid": []}, ValueError, "at least one"),
-        ({"n_iter": 0}, ValueError, "'n_iter'"),
-        ({"mechanism": LaplaceMechanism(1.0)}, TypeError, "choose"),
-        ({"scoring": ["r2", "max_error"]}, TypeError, "one score"),
-        ({"cv": TimeSeriesSplit()}, ValueError, "position"),
-        ({"cv": KFold(2, shuffle=True)}, ValueError, "alike"),
-        ({"cv": KFold(2).split(X)}, ValueError, "position"),
-        ({"scoring": "nonsense"}, ValueError, "scoring"),
-        ({"scoring": nan_score}, ValueError, "nan for candidate 1"),
-        ({"scoring": lambda *_: {"r2": 1.0}}, ValueError, "number"),
+        ({"n_runs": 0}, ValueError, "'n_runs'"),
+        ({"n_runs": 1.5}, TypeError, "'n_runs'"),
+        ({"scoring": "roc_auc"}, ValueError, "area under a curve"),
+        ({"scoring": lambda *_: [1.0, 2.0]}, ValueError, "size"),
         ({"scoring": lambda *_: 1 / 0}, ZeroDivisionError, "division"),
-        ({"cv": 41}, ValueError, "n_splits=41"),
-        ({"param_grid": {"estimator__alpha": [1.0, -1.0]}}, ValueError, "-1.0"),
+        ({"y_range": None}, ValueError, "'y_range'"),
+        ({"y_range": (1, 1)}, ValueError, "'y_range'"),
+        ({"y_range": (0, np.inf)}, ValueError, "'y_range'"),
         (of(FrozenEstimator(Ridge())), ValueError, "FrozenEstimator"),
         (of(ridge()), TypeError, "another"),
         (of(COMPOSED), TypeError, "another"),
         (of(GridSearchCV(Ridge(), {}, cv=SHUFFLED)), ValueError, "alike"),
-        ({"sensitivity": svm_bound(HINGE, 40, 2, solver_error=0.1)}, ValueError, "scores"),
-        ({"random_state": 1.5}, TypeError, "random_state"),
-        ({"accountant": "ledger.db"}, TypeError, "'accountant'"),
+        ({"estimator__random_state": 1.5}, TypeError, "random_state"),
+        ({"estimator__accountant": "ledger.db"}, TypeError, "'accountant'"),
+        ({"estimator__sensitivity": 0.5}, ValueError, "n_samples=20"),
+        ({"estimator__sensitivity": KnownSensitivity(0.5, "l1", 40)}, ValueError, "40"),
         ({"estimator__sensitivity": sampler(gamma=-1)}, ValueError, "Got -1"),
-        ({"sensitivity": helpers.sampler(X)}, ValueError, "private"),
-        (
-            {"estimator__sensitivity": 1.0, "estimator__prior": PublicDataOracle(X, Y)},
-            ValueError,
-            "private",
-        ),
+        ({"estimator__sensitivity": helpers.sampler(X)}, ValueError, "private"),
+        ({"estimator__prior": PublicDataOracle(X, Y)}, ValueError, "private|'prior'"),
     ],
 )
 def test_what_cannot_be_searched_is_refused_before_it_is_paid_for(change, error, word):
@@ -315,6 +491,11 @@ def test_what_cannot_be_searched_is_refused_before_it_is_paid_for(change, error,
         assert ledger.rows() == []
     with pytest.raises(TypeError, match="takes no sample_weight"):
         search().fit(X, Y, np.ones(40))
+    with pytest.raises(ValueError, match="Got 1"):
+        search().fit(X[:1], Y[:1])
+
+
+# In public
 
 
 def noisy(epsilon):

@@ -1,87 +1,99 @@
-"""The candidates of a search, and how they are scored."""
+"""The candidates of a search, and the score of a released model, record by record."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import is_classifier, is_regressor
 
-from skdp.core.checks import check_count
+from skdp.core.checks import floats, shown
 from skdp.core.dataset import Dataset
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
-from skdp.estimators.configuration import describe, make_quiet, seed_names
-from skdp.estimators.inputs import reorder, takes
-from skdp.estimators.members import last_step
+from skdp.estimator import PrivateEstimator
+
+SHARED = {"sensitivity", "accountant", "random_state"}
 
 
-class CandidateScores(Target):
-    """The mean cross-validated score of each candidate, with more for better.
+def list_candidates(estimator: Any, param_grid: Any, owner: str) -> list[dict[str, Any]]:
+    """List the candidates of a grid; none names what all share."""
+    from sklearn.model_selection import ParameterGrid
 
-    Where the targets of fits are given, whose sensitivity is known, the last steps are scored, on
-    the records as these see them, so that none fails in the steps before.
-    """
-
-    fits_estimator = True
-
-    def __init__(
-        self,
-        estimators: Sequence[Estimator],
-        scoring: Any,
-        cv: Any,
-        known: Sequence[Any] = (),
-    ):
-        self.estimators = [make_quiet(clone(estimator)) for estimator in estimators]
-        self.scoring, self.cv = scoring, cv
-        self.allow_nan = all(takes(estimator, "allow_nan") for estimator in estimators)
-        self.known = known
-        self.key_parts = self.estimators, scoring, cv, list(known)
-        self.description = f"scores of {len(estimators)} candidates, {describe(estimators[0])}, ..."
-
-    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
-        """Score all candidates on the same folds, of records in a random order."""
-        from sklearn.model_selection import cross_val_score
-
-        shuffled = reorder(Dataset(*dataset), seed)
-        how = {"scoring": self.scoring, "cv": self.cv, "n_jobs": 1, "error_score": "raise"}
-        seen = [(each, shuffled.parts) for each in self.estimators]
-        if self.known:
-            seen = [
-                (last_step(each), target.as_seen(*shuffled.parts))
-                for each, target in zip(self.estimators, self.known, strict=True)
-            ]
-        return np.array(
-            [cross_val_score(_seeded(each, seed), *parts, **how).mean() for each, parts in seen]
+    if not isinstance(estimator, PrivateEstimator):
+        raise TypeError(
+            f"The 'estimator' parameter of {owner} must be a PrivateEstimator. "
+            f"Got {shown(estimator)}."
         )
-
-
-def _seeded(estimator: Estimator, seed: int) -> Estimator:
-    """Return a clone whose open seeds are this one."""
-    return clone(estimator).set_params(**dict.fromkeys(seed_names(estimator), seed))
-
-
-def list_candidates(param_grid: Any, n_iter: int | None, random_state: Any) -> list[dict[str, Any]]:
-    """List all candidates of a grid, or so many at random."""
-    from sklearn.model_selection import ParameterGrid, ParameterSampler
-
-    if n_iter is None:
-        candidates = list(ParameterGrid(param_grid))
-    else:
-        check_count("n_iter", n_iter, "PrivateSearchCV")
-        candidates = list(ParameterSampler(param_grid, n_iter, random_state=random_state))
+    candidates = list(ParameterGrid(param_grid))
     if not candidates:
         raise ValueError("The 'param_grid' parameter must hold at least one candidate. Got none.")
-    return [clone(params, safe=False) for params in candidates]
-
-
-def check_scores(scores: NDArray[np.float64], candidates: list[dict[str, Any]], owner: str) -> None:
-    """Refuse scores that are no numbers; those of public records may be shown."""
-    strange = np.flatnonzero(~np.isfinite(scores))
-    if strange.size:
+    for name in SHARED & {name.split("__")[0] for params in candidates for name in params}:
         raise ValueError(
-            f"The 'scoring' of {owner} must give each candidate a number. Got {scores[strange[0]]} "
-            f"for candidate {strange[0]}, {candidates[strange[0]]}, on public records."
+            f"The 'param_grid' parameter of {owner} must not name the {name}, which all "
+            "candidates share."
         )
+    return candidates
+
+
+class SumOfScores(Target):
+    """The sum of the scores of all records, each in [0, 1].
+
+    The model sees each record alone, and one that it cannot score counts as 0. So the score of a
+    record depends on no other one, and replacing a record changes the sum by at most 1.
+    """
+
+    def __init__(self, model: Estimator, scoring: Callable[..., Any]):
+        self.model, self.scoring = model, scoring
+
+    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
+        records = Dataset(*dataset)
+        each = (records.take(np.array([i])) for i in range(records.n_records))
+        return np.array(math.fsum(map(self._score, each)))
+
+    def score(self, record: Dataset) -> float:
+        """Return the score of one record as it comes, or raise what the scoring raises."""
+        return float(np.asarray(self.scoring(self.model, *record.parts), np.float64).item())
+
+    def _score(self, record: Dataset) -> float:
+        try:
+            found = self.score(record)
+        except Exception:  # a refusal would tell that the record is there
+            return 0.0
+        return min(max(found, 0.0), 1.0) if found == found else 0.0
+
+
+def accuracy(model: Estimator, X: Container, y: Container) -> bool:
+    """Return whether the labels of a record are predicted."""
+    return np.array_equal(np.ravel(model.predict(X)), np.ravel(y))
+
+
+def closeness(model: Estimator, X: Container, y: Container, low: float, high: float) -> float:
+    """Return 1 less the mean absolute error of a record, in lengths of the range of y."""
+    predicted, true = (np.clip(np.ravel(each), low, high) for each in (model.predict(X), y))
+    return 1 - float(np.mean(np.abs(predicted - true))) / (high - low)
+
+
+def as_scoring(scoring: Any, y_range: Any, estimator: Estimator) -> Callable[..., Any]:
+    """Return the score of a record: as given, or the default of a classifier or a regressor."""
+    if callable(scoring):
+        return scoring
+    if scoring is None and is_classifier(estimator):
+        return accuracy
+    if scoring is not None or not is_regressor(estimator):
+        raise ValueError(
+            "The 'scoring' parameter of PrivateSearchCV must score one record: None for a "
+            "classifier or a regressor, or a function scoring(estimator, X, y) from 0 to 1. The "
+            f"area under a curve compares records, and is none. Got {shown(scoring)}."
+        )
+    ends = floats(y_range)
+    if ends is None or ends.shape != (2,) or not np.isfinite(ends).all() or not ends[0] < ends[1]:
+        raise ValueError(
+            "The 'y_range' parameter of PrivateSearchCV must be a public range of y, (low, high), "
+            f"where a regressor is scored without a 'scoring'. Got {shown(y_range)}."
+        )
+    return partial(closeness, low=float(ends[0]), high=float(ends[1]))

@@ -15,7 +15,7 @@ from skdp.core.room import usual_errors
 from skdp.core.types import Scoring
 from skdp.estimator import PrivateEstimator
 from skdp.results.simulation import ExpectedScore
-from skdp.search.candidates import check_scores, list_candidates
+from skdp.search.candidates import list_candidates
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -30,7 +30,6 @@ def public_search(
     test_oracle: Any = None,
     scoring: Any = None,
     n_datasets: int = 10,
-    n_iter: int | None = None,
     random_state: int | None = None,
 ) -> tuple[PrivateEstimator, dict[str, Any]]:
     """Choose hyper-parameters on records of the oracle, at no cost in privacy.
@@ -50,14 +49,11 @@ def public_search(
     test_oracle : oracle or None, default=None
         Source of the records on which a released estimator is scored. None takes further records
         of the same draw. If the oracle resamples a table, give another table here, since scores on
-        records of the fit prefer what overfits. A RandomTaskOracle has another task in each draw,
-        and is refused.
+        records of the fit prefer what overfits. A RandomTaskOracle is refused.
     scoring : str, callable or None, default=None
-        As for PrivateSearchCV.
+        One score, as in scikit-learn. None takes the method `score` of what is released.
     n_datasets : int, default=10
         Number of datasets on which each candidate is released and scored.
-    n_iter : int or None, default=None
-        As for PrivateSearchCV.
     random_state : int or None, default=None
         Public seed of all draws. The sensitivities are sampled apart from those of a later fit, so
         that the choice does not bias them.
@@ -99,26 +95,21 @@ def public_search(
     (True, 2)
     """
     rng = np.random.default_rng(random_state)
-    candidates = list_candidates(param_grid, n_iter, int(rng.integers(2**31)))
-    if any(name.split("__")[0] == "sensitivity" for params in candidates for name in params):
-        raise ValueError(
-            "The 'param_grid' parameter of public_search must not name the sensitivity, which "
-            "decides the promise."
-        )
     sampler_of(estimator, "'estimator' parameter of public_search")
+    candidates = list_candidates(estimator, param_grid, "public_search")
     check_count("n_datasets", n_datasets, "public_search")
     seed, test = simulation_seed(rng), as_test_oracle(test_oracle, "public_search")
     models = [clone(estimator).set_params(**clone(each, safe=False)) for each in candidates]
     found = [simulated_score(each, n_samples, n_datasets, seed, scoring, test) for each in models]
     scores = np.array([np.full(1, np.nan) if each is None else each.private for each in found])
     means = scores.mean(axis=1)
-    check_scores(means, candidates, "public_search")
-    results = {
-        "params": candidates,
-        "mean_test_score": means,
-        "std_test_score": scores.std(axis=1),
-    }
-    return models[int(np.argmax(means))], results
+    if not np.isfinite(means).all():
+        raise ValueError(
+            f"The 'scoring' of public_search must give each candidate a number. Got {means}."
+        )
+    candidates = [clone(each, safe=False) for each in candidates]
+    scored = {"mean_test_score": means, "std_test_score": scores.std(axis=1)}
+    return models[int(np.argmax(means))], {"params": candidates} | scored
 
 
 def simulation_seed(rng: np.random.Generator) -> int:
@@ -149,8 +140,7 @@ def as_test_oracle(test_oracle: object, owner: str) -> Oracle | None:
     if isinstance(test_oracle, RandomTaskOracle):
         raise ValueError(
             f"The 'test_oracle' parameter of {owner} must draw all records by one rule. Got a "
-            "RandomTaskOracle, which makes a new one in each draw. Leave it out: then further "
-            "records of the same draw are scored."
+            "RandomTaskOracle, which makes a new one in each draw. Leave it out."
         )
     return None if test_oracle is None else as_oracle(test_oracle)
 
@@ -158,12 +148,9 @@ def as_test_oracle(test_oracle: object, owner: str) -> Oracle | None:
 def sampler_of(estimator: object, parameter: str) -> SensitivitySampler:
     """Return the sampler of a PrivateEstimator, or refuse what has none."""
     sampler = getattr(estimator, "sensitivity", None)
-    wrapped = isinstance(estimator, PrivateEstimator)
-    if wrapped and isinstance(sampler, SensitivitySampler):
+    if isinstance(estimator, PrivateEstimator) and isinstance(sampler, SensitivitySampler):
         return sampler
-    got = f"sensitivity={shown(sampler)}" if wrapped else shown(estimator)
-    remedy = " Give it a sampler: the datasets come from its oracle." if wrapped else ""
     raise TypeError(
-        f"The {parameter} must be a PrivateEstimator whose sensitivity is a SensitivitySampler. "
-        f"Got {got}.{remedy}"
+        f"The {parameter} must be a PrivateEstimator whose sensitivity is a SensitivitySampler, "
+        f"from whose oracle the datasets come. Got {shown(estimator)} of {shown(sampler)}."
     )

@@ -177,14 +177,7 @@ def searched():
     model = PrivateEstimator(
         RidgeClassifier(), mechanism=LaplaceMechanism(1.0), sensitivity=draws, random_state=2
     )
-    search = PrivateSearchCV(
-        model,
-        {"estimator__alpha": [0.1, 10.0]},
-        mechanism=ExponentialMechanism(0.5),
-        sensitivity=draws,
-        cv=2,
-        random_state=1,
-    )
+    search = PrivateSearchCV(model, {"estimator__alpha": [0.1, 10.0]}, n_runs=4)
     return of_model(search.fit(X[N:], TWO[N:]), X[N:])
 
 
