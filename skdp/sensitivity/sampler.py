@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-import joblib
 from sklearn.base import BaseEstimator
 
 from skdp.core.checks import check_count
@@ -18,7 +17,7 @@ from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.oracle import Oracle, has_independent_records
 from skdp.core.room import usual_errors
 from skdp.core.schema import Schema
-from skdp.core.streams import pair_key, public_key, public_seed, streams, trial_key
+from skdp.core.streams import Key, pair_key, pilot_key, public_key, public_seed, streams, trial_key
 from skdp.core.target import Target, as_target
 from skdp.core.types import Estimator, Matrix, Seed
 from skdp.sensitivity.adapters import as_oracle, without_response
@@ -26,8 +25,9 @@ from skdp.sensitivity.base import Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import CHUNK_SIZE, check_resources, run
+from skdp.sensitivity.execution import Job, Resources, run, run_chunk
 from skdp.sensitivity.pairs import (
+    BLOCK_SIZE,
     MAX_PILOT_PAIRS,
     Outcomes,
     PairSource,
@@ -35,18 +35,13 @@ from skdp.sensitivity.pairs import (
     Rows,
     gather_pilots,
     gather_shaken,
-    measure_pairs,
+    measure,
+    pilot_rows,
 )
-from skdp.sensitivity.progress import follow
+from skdp.sensitivity.store import STORE, Evaluation, key_in_store, key_of_run
 from skdp.sensitivity.trial import try_oracle
 
 T = TypeVar("T")
-
-LEAST_CHUNKS = 64
-"""Number of chunks of a short run: small ones keep more of it and serve more workers."""
-
-BLOCKS_OF_CHUNK = 4
-"""Blocks of pairs of two records in a task."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +147,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     True
     """
 
+    _n_reused = 0  # evaluations of pairs, since the last estimate
+
     def __init__(
         self,
         oracle: object,
@@ -197,7 +194,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             If no order statistic gives the promise asked for; the message says which are possible.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
-        check_resources(self.n_jobs, self.memory, self.verbose)
+        self._resources.check()
         learns = mechanism is not None and mechanism.learns_code
         statistic = self._statistic(few=learns)
         n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * learns
@@ -252,19 +249,17 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
         key = key_of(target)  # before it runs: a function may keep what it finds
-        source, records, rows = self._prepare(target, n_samples, schema)
+        source, records, rows = self._prepare(target, n_samples, schema, pair_key)
         statistic = self._statistic(few=geometry.code is not None and rows is None)
-        measure: Callable[[range], Outcomes] = partial(measure_pairs, source, geometry)
-        chunk_size = CHUNK_SIZE
-        if rows is not None:
-            measure = RecordPairs(source, rows, geometry, records)
-            chunk_size = BLOCKS_OF_CHUNK * RecordPairs.at_once
-        identity = geometry.key, geometry.code, rows is not None
-        pairs = range(statistic.n_pairs)
-        chunks = self._run(measure, pairs, chunk_size, source, identity, statistic)
+        if rows is None:
+            chunks = self._run(source, partial(measure, geometry), statistic.n_pairs, geometry)
+        else:  # they take too little time to be kept
+            job = Job(RecordPairs(source, rows, geometry, records), Outcomes.as_it_is, key="")
+            chunks = run(job, [], statistic.n_pairs, self._resources, at_once=BLOCK_SIZE)
         with closing(chunks):
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = outcomes.with_one_shape()
+        n_reused, self._n_reused = self._n_reused, 0
         return SensitivityEstimate(
             norms=norms,
             order_statistic=statistic,
@@ -278,6 +273,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             n_rounding=int(outcomes.are_rounding.sum()),
             form=source.schema.key,
             key=key,
+            n_reused=n_reused,
         )
 
     def pilots(
@@ -299,10 +295,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             The first value of each pair, raveled, and its difference from the second. Pairs that
             fail are left out.
         """
-        source, _, rows = self._prepare(as_target(target), n_samples, schema)
-        n_pairs = min(self._statistic(few=rows is None).n_pairs, MAX_PILOT_PAIRS)
-        run = partial(self._run, source=source, identity=("pilots",))
-        return gather_pilots(source, n_pairs, run)
+        source, _, rows = self._prepare(as_target(target), n_samples, schema, pilot_key)
+        n_later = self._statistic(few=rows is None).n_pairs
+        n_pairs = min(n_later, MAX_PILOT_PAIRS)
+        later = n_later if rows is None else 0
+        with closing(self._run(source, pilot_rows, n_pairs, later=later)) as chunks:
+            return gather_pilots(chunks, n_pairs)
 
     def shaken_pilots(
         self, target: Target, n_samples: int, schema: Schema, size: int
@@ -319,10 +317,15 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         values, shaken : ndarray of shape (n_evaluated, d)
             The first values of pilot pairs, raveled, and those of the perturbed records.
         """
-        return gather_shaken(self._prepare(target, n_samples, schema)[0], size)
+        source, _, _ = self._prepare(target, n_samples, schema, pilot_key)
+        return run_chunk(partial(gather_shaken, source), size)
 
     def _prepare(
-        self, target: Target, n_samples: int, schema: Schema | None
+        self,
+        target: Target,
+        n_samples: int,
+        schema: Schema | None,
+        key_of_pair: Callable[[int], Key],
     ) -> tuple[PairSource, Dataset, Rows | None]:
         """Check the oracle before the first fit; return a source, records, and a closed form."""
         n_samples = self.plan(n_samples).n_samples
@@ -332,33 +335,36 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         rows = target.closed_form(*records.parts)
-        source = PairSource(target, oracle, n_samples, seed, schema)
+        source = PairSource(target, oracle, n_samples, seed, schema, key_of_pair)
         return source, records, rows if has_independent_records(oracle) else None
 
     def _run(
         self,
-        evaluate: Callable[[range], T],
-        pairs: range,
-        chunk_size: int,
         source: PairSource,
-        identity: tuple[object, ...],
-        statistic: OrderStatistic | None = None,
+        finish: Callable[[list[Evaluation]], T],
+        n_pairs: int,
+        geometry: Geometry | None = None,
+        later: int = 0,
     ) -> Generator[T, None, None]:
-        """Evaluate pairs chunk by chunk; `source` and `identity` name the run in the cache."""
-        one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
-        if chunk_size == CHUNK_SIZE and not (one_by_one and self.verbose):  # a line for each
-            chunk_size = min(chunk_size, 1 + len(pairs) // LEAST_CHUNKS)
-        key = ""
-        if self.memory is not None:
-            form = {"schema": source.schema.key}
-            key = key_of((vars(source) | form, identity, chunk_size))
+        """Evaluate pairs chunk by chunk; a folder keeps what a geometry makes of them."""
+        known: list[Evaluation] = []
+        if self.memory is None:
+            key = key_in_store(*source.facts)
+            known = STORE.first(key, n_pairs)
+            self._n_reused += 2 * len(known)
+        else:
+            key = key_of_run(*source.facts, geometry and (geometry.key, geometry.code))
             if obstacle_of(key):
                 raise TypeError(
                     "With the 'memory' parameter of SensitivitySampler, oracle and target must "
                     f"have a key, and {obstacle_of(key)}. {REMEDY}"
                 )
-        chunks = run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
-        return follow(chunks, len(pairs), self.verbose, statistic)
+        job = Job(source, finish, key)
+        return run(job, known, n_pairs, self._resources, later=later)
+
+    @property
+    def _resources(self) -> Resources:
+        return Resources(self.n_jobs, self.memory, self.verbose)
 
     @property
     def draws_from(self) -> Oracle:
