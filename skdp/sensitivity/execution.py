@@ -124,7 +124,11 @@ def run(
 
 def _cut(pairs: range, at_once: int) -> list[range]:
     """Cut pairs into chunks, after two small ones that are timed."""
-    size = min(CHUNK_SIZE, 1 + len(pairs) // LEAST_CHUNKS) if at_once == 1 else BLOCKS_OF_CHUNK * at_once
+    size = (
+        min(CHUNK_SIZE, 1 + len(pairs) // LEAST_CHUNKS)
+        if at_once == 1
+        else BLOCKS_OF_CHUNK * at_once
+    )
     starts = [*pairs[::at_once][:2], *pairs[2 * at_once :: size]]
     return [range(*ends) for ends in pairwise([*starts, pairs.stop])]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -13,15 +12,15 @@ from sklearn.base import BaseEstimator
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
-from skdp.core.identity import REMEDY, key_of, obstacle_of
+from skdp.core.identity import key_of
 from skdp.core.oracle import Oracle, has_independent_records
 from skdp.core.room import usual_errors
 from skdp.core.schema import Schema
-from skdp.core.streams import Key, pair_key, pilot_key, public_key, public_seed, streams, trial_key
+from skdp.core.streams import Key, pair_key, pilot_key, public_key, public_seed, streams
 from skdp.core.target import Target, as_target
 from skdp.core.types import Estimator, Matrix, Seed
 from skdp.sensitivity.adapters import as_oracle, without_response
-from skdp.sensitivity.base import Sensitivity, in_code_of
+from skdp.sensitivity.base import SamplingPlan, Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -38,53 +37,10 @@ from skdp.sensitivity.pairs import (
     measure,
     pilot_rows,
 )
-from skdp.sensitivity.store import STORE, Evaluation, key_in_store, key_of_run
+from skdp.sensitivity.store import STORE, Evaluation, key_in_folder, key_in_store
 from skdp.sensitivity.trial import try_oracle
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class SamplingPlan:
-    """Describe what a sampler would run, and what it would promise.
-
-    Parameters
-    ----------
-    order_statistic : OrderStatistic
-        How many pairs, which order statistic, and the promise.
-    n_samples : int
-        Number of records of each dataset of a pair.
-    oracle : str
-        Description of the source of records.
-    n_pilot_pairs : int, default=0
-        Number of further pairs, from which the mechanism that was named would learn its code.
-
-    Examples
-    --------
-    >>> from skdp import LaplaceMechanism, SensitivitySampler, UniformOracle
-    >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05)
-    >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(epsilon=1.0))
-    >>> plan.n_pilot_pairs, plan.n_evaluations
-    (59, 236)
-    """
-
-    order_statistic: OrderStatistic
-    n_samples: int
-    oracle: str
-    n_pilot_pairs: int = 0
-
-    @property
-    def n_evaluations(self) -> int:
-        """How often sampling would evaluate the target: twice a pair."""
-        return 2 * (self.order_statistic.n_pairs + self.n_pilot_pairs)
-
-    def __str__(self) -> str:
-        pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
-        return (
-            f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records "
-            f"from {self.oracle}, {self.n_evaluations} evaluations of the target. "
-            f"{self.order_statistic}"
-        )
 
 
 class SensitivitySampler(Sensitivity, BaseEstimator):
@@ -116,17 +72,21 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         Number of parallel workers, as in scikit-learn. The norms do not depend on it. A job that
         takes less time than starting workers runs without them.
     memory : joblib.Memory, str, pathlib.Path or None, default=None
-        Where finished chunks of pairs are kept, public numbers all, so that an interrupted run can
-        be resumed and processes can share it. A run finds its chunks by oracle, target and seed:
-        give `random_state`, and to functions and classes that are not from an installed package a
-        key, in an attribute ``__skdp_key__``.
+        Where finished chunks of pairs of two evaluations are kept, public numbers all, so that an
+        interrupted run can be resumed and processes can share it. A run finds its chunks by oracle,
+        target and seed: give `random_state`, and to functions and classes that are not from an
+        installed package a key, in an attribute ``__skdp_key__``.
     verbose : int or None, default=None
-        What is shown of the progress. None shows, after two seconds and in terminals and notebooks
-        only, a bar with the estimate so far where tqdm is installed, or else one line. A positive
-        number shows it from the start, and elsewhere as a line per chunk of pairs. 0 shows nothing.
+        What is shown of the progress. None says in terminals and notebooks how long a run of more
+        than ten seconds takes, and shows a bar after two seconds if tqdm is installed. A positive
+        number does so everywhere and from the start, with lines where there is no bar. 0 shows
+        nothing.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Seed of the sampling, which is public and which the estimate records. A generator gives each
-        fit another seed, but clones share its state and draw the same pairs.
+        Seed of the sampling, which is public and which the estimate records. With an integer, pairs
+        of the same target, oracle, form and `n_samples` that were evaluated before in the process
+        are not evaluated again, as in folds of equal size; without a `memory`, which keeps them
+        instead, and up to 64 MB. A generator gives each fit another seed, but clones share its
+        state and draw the same pairs.
 
     See Also
     --------
@@ -331,7 +291,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         n_samples = self.plan(n_samples).n_samples
         oracle, seed = self.draws_from, self._entropy()
         if schema is None:
-            schema = Schema.of(_tried(oracle, n_samples, seed), target.allow_nan)
+            schema = Schema.of(try_oracle(oracle, n_samples, seed), target.allow_nan)
         rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         rows = target.closed_form(*records.parts)
@@ -353,12 +313,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             known = STORE.first(key, n_pairs)
             self._n_reused += 2 * len(known)
         else:
-            key = key_of_run(*source.facts, geometry and (geometry.key, geometry.code))
-            if obstacle_of(key):
-                raise TypeError(
-                    "With the 'memory' parameter of SensitivitySampler, oracle and target must "
-                    f"have a key, and {obstacle_of(key)}. {REMEDY}"
-                )
+            key = key_in_folder(*source.facts, geometry and (geometry.key, geometry.code))
         job = Job(source, finish, key)
         return run(job, known, n_pairs, self._resources, later=later)
 
@@ -380,7 +335,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[SensitivitySampler, Schema]:
         sampler, oracle = self._with(random_state=self._entropy()), self.draws_from
-        drawn = _tried(oracle, example.n_records, sampler._entropy())
+        drawn = try_oracle(oracle, example.n_records, sampler._entropy())
         schema = schema.agree(Schema.of(drawn))
         schema.convert(drawn, f"The oracle {oracle.description}")
         return sampler, schema
@@ -409,13 +364,3 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
     def _entropy(self) -> int:
         return public_seed(self.random_state, "random_state", "SensitivitySampler")
-
-
-def _tried(oracle: Oracle, n_samples: int, seed: int) -> Dataset:
-    """Draw records of an oracle, and refuse one that does not draw at random."""
-
-    def attempt(number: int) -> Dataset:
-        rng, _ = streams(seed, trial_key(number))
-        return draw(oracle, n_samples + 1, rng)
-
-    return try_oracle(oracle, attempt)
