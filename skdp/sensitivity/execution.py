@@ -10,7 +10,7 @@ import functools
 import math
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
@@ -172,7 +172,9 @@ class _InFolder:
         return result
 
 
-def _on_workers(n_jobs: int | None, task: Callable[[range], T], chunks: list[range]) -> Iterator[T]:
+def _on_workers(
+    n_jobs: int | None, task: Callable[[range], T], chunks: list[range]
+) -> Generator[T, None, None]:
     """Yield results in order, as they come where the back end can do so (Ray cannot)."""
     calls = (delayed(task)(chunk) for chunk in chunks)
     try:
