@@ -223,16 +223,10 @@ def test_draw_refuses_what_cannot_stand_in_for_the_data(dataset, reference, mess
         drawn(dataset, reference)
 
 
-@pytest.mark.parametrize("kind", ["dok", "lil", "frame"])
-def test_sparse_draws_come_like_private_records(kind):
-    """By rows, or dense in a frame, so no pair has to convert them again."""
+@pytest.mark.parametrize("kind", ["dok", "lil"])
+def test_sparse_draws_come_by_rows_like_private_records(kind):
     table = sparse.random(20, 3, density=0.3, random_state=0, format="csr")
-    is_frame = kind == "frame"
-    drawn = pd.DataFrame.sparse.from_spmatrix(table) if is_frame else table.asformat(kind)
+    drawn = table.asformat(kind)
     X = draw(as_oracle(lambda n, rng: drawn), 20, np.random.default_rng(0)).X
-    if is_frame:
-        assert set(X.dtypes) == {np.dtype(float)}
-        assert not np.shares_memory(X[0].to_numpy(), drawn[0].to_numpy())
-        X = sparse.csr_matrix(X.to_numpy())
     assert X.format == "csr"
     np.testing.assert_array_equal(X.toarray(), table.toarray())
