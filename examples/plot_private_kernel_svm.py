@@ -22,7 +22,6 @@ from sklearn.svm import SVC
 from skdp import (
     BernsteinTransformer,
     LaplaceMechanism,
-    MakeOracle,
     PrivateEstimator,
     SensitivitySampler,
 )
@@ -42,10 +41,16 @@ svm = SVC(C=0.1, gamma=2)
 # decision function better, but there are more values to hide. The order works on released values
 # and costs no privacy. Points outside the box are moved to its border.
 
+
+def moons(n_samples, rng):
+    seed = np.random.RandomState(rng.bit_generator)
+    return make_moons(n_samples, noise=0.3, random_state=seed)
+
+
 model = PrivateEstimator(
     svm,
     mechanism=LaplaceMechanism(epsilon=1.0),
-    sensitivity=SensitivitySampler(MakeOracle(make_moons, noise=0.3), gamma=0.05, random_state=0),
+    sensitivity=SensitivitySampler(moons, gamma=0.05, random_state=0),
     release=BernsteinTransformer(degree=12, feature_range=box, clip=True),
     classes=[0, 1],
 )

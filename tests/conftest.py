@@ -13,6 +13,8 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from skdp.sensitivity.store import STORE
+
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # A deadline would measure the load of the machine. The examples of a property are the same in every
@@ -71,6 +73,12 @@ def pytest_pyfunc_call(pyfuncitem):
             error.add_note(f"This was the case {arguments}")
             raise
     return True
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known():
+    """Let no test use pairs that another one has evaluated."""
+    STORE.clear()
 
 
 def pytest_collection_finish(session):

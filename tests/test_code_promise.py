@@ -5,6 +5,7 @@ pairs can be measured by the thousand. gamma is attained exactly: m pairs with k
 pair uncovered with probability 1 / (m + 1).
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,13 +22,13 @@ from skdp import (
 from skdp.codes.encoder import with_learned_code
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
-from skdp.core.streams import pair_key
+from skdp.core.streams import pilot_key
 from skdp.functions import AdditiveTarget
 from skdp.mechanisms.laplace import laplace_scale
 from skdp.mechanisms.noise import byte_source
 from skdp.sensitivity import order_statistic
 from skdp.sensitivity.adapters import as_oracle
-from skdp.sensitivity.pairs import PairSource, measure_pairs, pilot_pairs
+from skdp.sensitivity.pairs import PairSource, measure, pilot_rows
 
 # Thousands of eigenproblems of size 30 are slowed down by threads, not sped up.
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -65,8 +66,12 @@ class MeanTarget(Target):
 
 def calibrating_pairs(source, pairs):
     """The mistake: coordinates chosen such that just these pairs look small in them."""
-    values = np.array([source.values(*pair_key(pair)) for pair in pairs])
+    values = np.array([pair.values for pair in source(pairs)])
     return np.stack([values[:, 0], values[:, 0] - values[:, 1]], axis=1)
+
+
+def pilot_pairs(source, pairs):
+    return pilot_rows(replace(source, key_of=pilot_key)(pairs))
 
 
 def learn(mechanism, pilots, statistic):
@@ -87,7 +92,7 @@ def mean_exceedance(mechanism, gamma, draw_pilots, n_trials):
         source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, trial, SCHEMA)
         pairs = range(statistic.n_pairs)
         learned = learn(mechanism, np.array(draw_pilots(source, pairs)), statistic)
-        norms = np.sort(measure_pairs(source, learned, pairs).norms)
+        norms = np.sort(measure(learned, source(pairs)).norms)
         fresh = (records(N_FRESH, rng) - records(N_FRESH, rng)) / N_SAMPLES
         fresh_norms = learned.distances(fresh, np.zeros_like(fresh))
         shares.append(np.mean(fresh_norms > norms[statistic.k - 1]))
@@ -146,7 +151,7 @@ def test_released_epsilon_on_pairs_of_the_oracle(code):
     source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, 12345, SCHEMA)
     n_covered = 0
     for pair in range(300):
-        values = source.values(pair)
+        values = source.evaluate(pair).values
         one, other = (lattice.to_integers(noised(each)) for each in values)
         loss = Fraction(int(np.abs(one - other).sum()), scale)
         if geometry.distance(*values) <= value:

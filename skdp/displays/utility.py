@@ -53,12 +53,15 @@ class PrivacyUtilityDisplay(Display):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.datasets import make_regression
     >>> from sklearn.linear_model import Ridge
-    >>> from skdp import LaplaceMechanism, MakeOracle
+    >>> from skdp import LaplaceMechanism
     >>> from skdp.displays import PrivacyUtilityDisplay
     >>> from skdp import PrivateEstimator, SensitivitySampler
-    >>> oracle = MakeOracle(make_regression, n_features=3, noise=50.0)
+    >>> def oracle(n_samples, rng):
+    ...     seed = np.random.RandomState(rng.bit_generator)
+    ...     return make_regression(n_samples, n_features=3, noise=50.0, random_state=seed)
     >>> model = PrivateEstimator(
     ...     Ridge(),
     ...     mechanism=LaplaceMechanism(epsilon=1.0),

@@ -24,6 +24,7 @@ from skdp.results.writing import short_score
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.store import STORE, Evaluation, key_in_store
 
 # Releases of each simulated dataset, and the most records that score them.
 N_NOISES, MOST_SCORED = 3, 500
@@ -128,11 +129,20 @@ class Simulation:
     @cached_property
     def datasets(self) -> list[tuple[Matrix, Dataset]]:
         """The values, and the records to score."""
-        evaluate = self.sensitivity.bounded(spare(self.target))
+        target = self.sensitivity.bounded(spare(self.target))
+        key = key_in_store(
+            *(target, self.oracle, self.n_samples, self.seed, self.schema),
+            *(self.test_oracle, "simulated"),
+        )
         found = []
-        for train, test in self._drawn():
+        for i, (train, test) in enumerate(self._drawn()):
+
+            def evaluate(train: Dataset = train) -> Evaluation:
+                value = np.array(target(*train.parts, seed=0), dtype=np.float64)
+                return Evaluation((value,))
+
             with quiet(), suppress(Exception):
-                value = np.asarray(evaluate(*train.parts, seed=0), dtype=np.float64)
+                (value,) = STORE.recall(key, i, evaluate).values
                 if np.isfinite(value).all():
                     found.append((value, test))
         return found

@@ -79,11 +79,14 @@ def public_search(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.linear_model import Ridge
-    >>> from skdp import LaplaceMechanism, MakeOracle, PrivateEstimator, SensitivitySampler
+    >>> from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
     >>> from skdp import public_search
     >>> from sklearn.datasets import make_regression
-    >>> oracle = MakeOracle(make_regression, n_features=3, noise=50.0)
+    >>> def oracle(n_samples, rng):
+    ...     seed = np.random.RandomState(rng.bit_generator)
+    ...     return make_regression(n_samples, n_features=3, noise=50.0, random_state=seed)
     >>> model = PrivateEstimator(
     ...     Ridge(),
     ...     mechanism=LaplaceMechanism(epsilon=1.0),

@@ -50,11 +50,16 @@ def draw(
 
 
 def _owned(container: Container) -> Container:
-    """Copy records, since the target may write into them and the oracle may use them again."""
+    """Copy records, since the target may write into them and the oracle may use them again.
+
+    Like private records, sparse ones come by rows.
+    """
     if isinstance(container, list):
         return [row.copy() if isinstance(row, list) else row for row in container]
-    has_array = isinstance(container, np.ndarray) or sparse.issparse(container)
-    return container.copy() if has_array or belongs_to(container, "pandas") else container
+    if sparse.issparse(container):
+        return container.tocsr(copy=True)
+    has_array = isinstance(container, np.ndarray) or belongs_to(container, "pandas")
+    return container.copy() if has_array else container
 
 
 def _check_counts(dataset: Dataset, n_samples: int, name: str) -> None:

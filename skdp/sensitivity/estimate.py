@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import secrets
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.schema import Key, Schema, describe_key
 from skdp.core.target import Target
 from skdp.sensitivity.base import Settled, in_code_of, refuse_zero
-from skdp.sensitivity.calibration import OrderStatistic, order_statistic
+from skdp.sensitivity.calibration import OrderStatistic
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,9 @@ class SensitivityEstimate(Settled):
         Identity of the target, the only one that the estimate serves; without a key it serves none.
     prior : SensitivitySampler or None, default=None
         What draws the public records of a further release. It is not stored or compared.
+    n_reused : int, default=0
+        Number of evaluations that were known from earlier runs in the process, also of pilot pairs.
+        It is not stored or compared.
 
     Attributes
     ----------
@@ -87,6 +90,7 @@ class SensitivityEstimate(Settled):
     n_rounding: int = 0
     key: str = ""
     prior: Any = field(default=None, compare=False)
+    n_reused: int = field(default=0, compare=False)
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -197,35 +201,6 @@ class SensitivityEstimate(Settled):
                 f"{self.n_samples} records {n_failed} failed ({causes}), and the promise allows "
                 f"{n_pairs - k}. Change the oracle or the target{larger}, or take more records."
             )
-
-    def at(self, gamma: float) -> SensitivityEstimate:
-        """Read the same draws at another level, under the "dkw" calibration.
-
-        Under the others gamma must be fixed before the draws.
-
-        Parameters
-        ----------
-        gamma : float in (0, 1)
-            The new level.
-
-        Returns
-        -------
-        SensitivityEstimate
-            The same norms with another order statistic.
-
-        Raises
-        ------
-        ValueError
-            Under another calibration, or if `gamma` is not attainable with these pairs.
-        """
-        used = self.order_statistic
-        if used.calibration != "dkw":
-            raise ValueError(
-                "SensitivityEstimate.at needs calibration='dkw', whose bound holds for every gamma "
-                f"at once. Got {used.calibration!r}. Sample anew at the gamma wanted."
-            )
-        level = order_statistic(gamma, used.n_pairs, calibration="dkw")
-        return replace(self, order_statistic=level)
 
     def to_dict(self) -> dict:
         """Return the estimate as plain values, ready for JSON.

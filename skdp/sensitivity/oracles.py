@@ -6,16 +6,14 @@ oracle may be built from the private data.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
-from numpy.random import Generator, RandomState
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.checks import check_ranges, floats, shown
 from skdp.core.types import Sample
-from skdp.sensitivity.adapters import describe_oracle
 from skdp.sensitivity.shipped import Box, ShippedOracle
 
 
@@ -172,70 +170,3 @@ class GaussianOracle(ShippedOracle):
         codes = rng.integers(len(self._classes), size=n_samples)
         means = self._mean[codes] if len(self._mean) > 1 else self._mean
         return means + deviations, self._classes[codes]
-
-
-class MakeOracle(ShippedOracle):
-    """Draw each dataset with a generator of scikit-learn, such as `make_classification`.
-
-    Most generators draw a new task at each call (`make_regression` new coefficients), so this is a
-    dataset-level oracle: the promise covers pairs from a task drawn at random.
-
-    Parameters
-    ----------
-    generator : callable
-        A function with parameters `n_samples` and `random_state` that returns `X` or ``(X, y)``.
-    with_y : bool, default=True
-        Whether to keep `y`.
-    **kwargs
-        Further parameters of the generator. ``shuffle=False`` is refused, since the pairs would
-        differ in records of the last class only. A `noise` of the generator that is 0 by default,
-        as in `make_regression`, must be given, since without noise one record hardly changes a fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.datasets import make_classification
-    >>> from skdp import MakeOracle
-    >>> oracle = MakeOracle(make_classification, n_features=5)
-    >>> X, y = oracle(30, np.random.default_rng(0))
-    >>> X.shape, y.shape
-    ((30, 5), (30,))
-    """
-
-    independent_records = False
-
-    def __init__(self, generator: Callable, *, with_y: bool = True, **kwargs: object) -> None:
-        if not callable(generator):
-            raise TypeError(
-                "The 'generator' parameter of MakeOracle must be a function, such as "
-                "make_classification, and not what it returns. Got an object of type "
-                f"{type(generator).__name__}."
-            )
-        for parameter in {"n_samples", "random_state"} & kwargs.keys():
-            rule = "be left to the sampler, which sets it for each dataset"
-            self._refuse(parameter, rule, shown(kwargs[parameter]))
-        if not kwargs.get("shuffle", True):
-            self._refuse("shuffle", "be True, since records must be exchangeable", "False")
-        try:
-            signature = inspect.signature(generator)
-            signature.bind(n_samples=1, random_state=0, **kwargs)
-        except TypeError as error:
-            raise TypeError(
-                "The 'generator' parameter of MakeOracle must be a function with the parameters "
-                f"'n_samples', 'random_state' and those given. It is not: {error}."
-            ) from None
-        noise = signature.parameters.get("noise")
-        if noise is not None and noise.default in (0, None) and "noise" not in kwargs:
-            self._refuse("noise", "be given, in the unit of the response or records", "none")
-        self._generator, self._kwargs, self._with_y = generator, kwargs, with_y
-        facts = [f"{k}={v!r}" for k, v in kwargs.items() if isinstance(v, int | float | str)]
-        super().__init__(describe_oracle(generator), *facts)
-
-    def __call__(self, n_samples: int, rng: Generator) -> Sample:
-        """Return a dataset of `n_samples` records from a new task."""
-        # the legacy interface that scikit-learn wants, over the same bits
-        seed = RandomState(rng.bit_generator)
-        sample = self._generator(n_samples=n_samples, random_state=seed, **self._kwargs)
-        if isinstance(sample, tuple) and not self._with_y:
-            return sample[0]
-        return sample

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +24,11 @@ from skdp.core.geometry import Geometry
 from skdp.core.oracle import Oracle
 from skdp.core.room import raise_noted
 from skdp.core.schema import Schema
-from skdp.core.streams import block_key, pair_key, pilot_key, streams
+from skdp.core.streams import Key, block_key, pair_key, streams
 from skdp.core.target import LabeledValueError, Target, pair_values
 from skdp.core.types import Matrix
 from skdp.sensitivity.drawing import draw, perturbed
-from skdp.sensitivity.execution import CHUNK_SIZE, run_chunk
+from skdp.sensitivity.store import STORE, Evaluation, key_in_store
 
 ROUNDING = 2.0**-46
 """Share of a value that a dozen operations and the sum of a thousand numbers may lose."""
@@ -44,10 +43,9 @@ N_TYPICAL, N_GROUPS = 1000, 5
 """Records that give a typical value, and the groups into which they are split."""
 
 # Pilot pairs are kept whole, so their number is limited, and so are their differences (256 MB) and
-# values (as many). A chunk is a small part of that.
+# values (as many).
 MAX_PILOT_PAIRS = 1000
 MAX_PILOT_VALUES = 2**25
-CHUNK_VALUES = 2**20
 N_SHAKEN = 5  # pairs, each of which takes four evaluations; the majority decides
 
 Rows = Callable[..., NDArray[np.float64]]
@@ -55,6 +53,54 @@ Pilots: TypeAlias = list[NDArray[np.float64] | None]
 
 NOT_FINITE = "the value is not finite"
 SHAPE_CHANGED = "the shape of the value changed"
+
+
+@dataclass(frozen=True)
+class PairSource:
+    """Everything that determines the values of a pair, except its number: `key_of` makes a key."""
+
+    target: Target
+    oracle: Oracle
+    n_samples: int
+    seed: int
+    schema: Schema
+    key_of: Callable[[int], Key] = pair_key
+
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """All of it, for a key."""
+        return tuple(vars(self).values())
+
+    def __call__(self, pairs: Iterable[int]) -> list[Evaluation]:
+        """Evaluate pairs."""
+        return [self.evaluate(pair) for pair in pairs]
+
+    def evaluate(self, pair: int, shake: bool = False) -> Evaluation:
+        """Evaluate the target on both datasets of a pair.
+
+        `shake` perturbs the records, which shows the rounding of a value.
+        """
+        rng, target_seed = streams(self.seed, self.key_of(pair))
+        records = draw(self.oracle, self.n_samples + 1, rng, schema=self.schema)
+        position = int(rng.integers(self.n_samples))
+        if shake:
+            records = perturbed(records, rng)
+        try:
+            value, other = pair_values(self.target, records, target_seed, position)
+        except LabeledValueError:
+            raise  # it would do so on every pair
+        except Exception as error:
+            return Evaluation(failure=_one_line(error))
+        finally:
+            raise_noted()
+        if value.shape != other.shape:
+            return Evaluation(failure=SHAPE_CHANGED)
+        return Evaluation((value, np.array(other)))  # a copy, since the target may write into it
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return text if len(text) <= 200 else f"{text[:197]}..."
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +112,9 @@ class Outcomes:
     failures: list[str | None]
     are_rounding: NDArray[np.bool_]
 
-    def __len__(self) -> int:
-        return len(self.norms)
+    def as_it_is(self) -> Self:
+        """Return the same, which needs no finish."""
+        return self
 
     @classmethod
     def of_values(
@@ -103,58 +150,15 @@ class Outcomes:
         return shape, norms, dict(Counter(failure for failure in failures if failure))
 
 
-class NoValueError(Exception):
-    """The target failed on a pair; the message is the cause."""
-
-
-@dataclass(frozen=True)
-class PairSource:
-    """Everything that determines the values of a pair, except the number of the pair."""
-
-    target: Target
-    oracle: Oracle
-    n_samples: int
-    seed: int
-    schema: Schema
-
-    def values(self, *key: int, shake: bool = False) -> tuple[Matrix, Matrix]:
-        """Evaluate the target on both datasets of a pair, or raise NoValueError if that fails.
-
-        `shake` perturbs the records, which shows the rounding of a value.
-        """
-        rng, target_seed = streams(self.seed, key)
-        records = draw(self.oracle, self.n_samples + 1, rng, schema=self.schema)
-        position = int(rng.integers(self.n_samples))
-        if shake:
-            records = perturbed(records, rng)
-        try:
-            value, other = pair_values(self.target, records, target_seed, position)
-        except LabeledValueError:
-            raise  # it would do so on every pair
-        except Exception as error:
-            raise NoValueError(_one_line(error)) from error
-        finally:
-            raise_noted()
-        if value.shape != other.shape:
-            raise NoValueError(SHAPE_CHANGED)
-        return value, other
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return text if len(text) <= 200 else f"{text[:197]}..."
-
-
-def measure_pairs(source: PairSource, geometry: Geometry, pairs: range) -> Outcomes:
+def measure(geometry: Geometry, pairs: Iterable[Evaluation]) -> Outcomes:
     """Measure how far the two values of each pair are apart: ``inf`` where there are none."""
-    return Outcomes.join([_measure(source, geometry, pair_key(pair)) for pair in pairs])
+    return Outcomes.join([_measure(geometry, pair) for pair in pairs])
 
 
-def _measure(source: PairSource, geometry: Geometry, key: tuple[int, ...]) -> Outcomes:
-    try:
-        value, other = source.values(*key)
-    except NoValueError as failure:
-        return Outcomes.failed(str(failure))
+def _measure(geometry: Geometry, pair: Evaluation) -> Outcomes:
+    if pair.failure is not None:
+        return Outcomes.failed(pair.failure)
+    value, other = pair.values
     code = geometry.code
     if code is not None and code.n_pilot_pairs and code.size != value.size:  # one that was learned
         return Outcomes.failed(SHAPE_CHANGED, value.shape)
@@ -229,35 +233,7 @@ def _typical_value(rows: Rows, records: Dataset) -> NDArray[np.float64]:
     return np.where(np.isfinite(value), value, 0.0)
 
 
-def gather_pilots(
-    source: PairSource,
-    n_pairs: int,
-    run: Callable[[Callable[[range], Pilots], range, int], Generator[Pilots]],
-) -> tuple[Matrix, Matrix]:
-    """Return values and differences of pilot pairs, which `run` evaluates in chunks.
-
-    The first pair that has a value tells how many numbers it holds.
-    """
-    evaluate = partial(pilot_pairs, source)
-    probes = (run_chunk(evaluate, range(pair, pair + 1))[0] for pair in range(n_pairs))
-    found = ((pair, probe) for pair, probe in enumerate(probes) if probe is not None)
-    tried, first = next(found, (0, np.empty((2, 0))))
-    size = first.shape[1]
-    if not size:
-        return np.empty((0, size)), np.empty((0, size))
-    rest = range(tried + 1, min(n_pairs, max(1, MAX_PILOT_VALUES // size)))
-    kept = np.empty((2, 1 + len(rest), size))  # once: they may fill much of the memory
-    kept[:, 0], n_kept = first, 1
-    with closing(run(evaluate, rest, min(CHUNK_SIZE, 1 + CHUNK_VALUES // size))) as chunks:
-        for each in chain.from_iterable(chunks):
-            if each is not None and each.shape == first.shape:
-                kept[:, n_kept] = each
-                n_kept += 1
-    values, differences = kept[:, :n_kept]
-    return values, differences
-
-
-def pilot_pairs(source: PairSource, pairs: range) -> Pilots:
+def pilot_rows(pairs: Iterable[Evaluation]) -> Pilots:
     """Return the first value of each pilot pair, raveled, and the whole difference, in two rows.
 
     None stands where the target fails or a number is not finite. A difference that rounding
@@ -266,27 +242,44 @@ def pilot_pairs(source: PairSource, pairs: range) -> Pilots:
     pilots: Pilots = []
     for pair in pairs:
         pilots.append(None)
-        with suppress(NoValueError):
-            value, other = source.values(*pilot_key(pair))
+        if pair.failure is None:
+            value, other = pair.values
             difference = np.where(within_rounding(value, other), 0.0, value - other)
             rows = np.array([value.ravel(), difference.ravel()])
             pilots[-1] = rows if np.isfinite(rows).all() else None
     return pilots
 
 
+def gather_pilots(chunks: Iterable[Pilots], n_pairs: int) -> tuple[Matrix, Matrix]:
+    """Return values and differences of pilot pairs, as many as fit into memory.
+
+    The first pair that has a value tells how many numbers it holds.
+    """
+    kept, n_kept = np.empty((2, 0, 0)), 0
+    for pair, rows in enumerate(chain.from_iterable(chunks), start=1):
+        if rows is not None and rows.size:
+            size = rows.shape[1]
+            if not n_kept:
+                n_pairs = min(n_pairs, max(pair, MAX_PILOT_VALUES // size))
+                kept = np.empty((2, n_pairs - pair + 1, size))  # once: it may fill the memory
+            if size == kept.shape[2]:
+                kept[:, n_kept] = rows
+                n_kept += 1
+        if pair >= n_pairs:
+            break
+    values, differences = kept[:, :n_kept]
+    return values, differences
+
+
 def gather_shaken(source: PairSource, size: int) -> tuple[Matrix, Matrix]:
     """Return a few pilot values of `size` numbers, and those of perturbed records."""
-    evaluated = run_chunk(partial(_plain_and_shaken, source), range(N_SHAKEN))
-    kept = [both for both in evaluated if {value.size for value in both} == {size}]
+    keys, kept = [key_in_store(*source.facts, *kind) for kind in ((), ("shaken",))], []
+    for pair in range(N_SHAKEN):
+        both = [
+            STORE.recall(key, pair, partial(source.evaluate, pair, shake))
+            for key, shake in zip(keys, (False, True), strict=True)
+        ]
+        if all(each.failure is None and each.values[0].size == size for each in both):
+            kept.append([each.values[0] for each in both])
     plain, shaken = np.reshape(kept, (-1, 2, size)).swapaxes(0, 1)
     return plain, shaken
-
-
-def _plain_and_shaken(source: PairSource, pairs: range) -> list[list[Matrix]]:
-    rows = []
-    for pair in pairs:
-        with suppress(NoValueError):
-            rows.append(
-                [source.values(*pilot_key(pair), shake=shake)[0] for shake in (False, True)]
-            )
-    return rows

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-import joblib
 from sklearn.base import BaseEstimator
 
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
-from skdp.core.identity import REMEDY, key_of, obstacle_of
+from skdp.core.identity import key_of
 from skdp.core.oracle import Oracle, has_independent_records
 from skdp.core.room import usual_errors
 from skdp.core.schema import Schema
-from skdp.core.streams import pair_key, public_key, public_seed, streams, trial_key
+from skdp.core.streams import Key, pair_key, pilot_key, public_key, public_seed, streams
 from skdp.core.target import Target, as_target
 from skdp.core.types import Estimator, Matrix, Seed
 from skdp.sensitivity.adapters import as_oracle, without_response
-from skdp.sensitivity.base import Sensitivity, in_code_of
+from skdp.sensitivity.base import SamplingPlan, Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import CHUNK_SIZE, check_resources, run
+from skdp.sensitivity.execution import Job, Resources, run, run_chunk
 from skdp.sensitivity.pairs import (
+    BLOCK_SIZE,
     MAX_PILOT_PAIRS,
     Outcomes,
     PairSource,
@@ -35,61 +34,13 @@ from skdp.sensitivity.pairs import (
     Rows,
     gather_pilots,
     gather_shaken,
-    measure_pairs,
+    measure,
+    pilot_rows,
 )
-from skdp.sensitivity.progress import follow
+from skdp.sensitivity.store import STORE, Evaluation, key_in_folder, key_in_store
 from skdp.sensitivity.trial import try_oracle
 
 T = TypeVar("T")
-
-LEAST_CHUNKS = 64
-"""Number of chunks of a short run: small ones keep more of it and serve more workers."""
-
-BLOCKS_OF_CHUNK = 4
-"""Blocks of pairs of two records in a task."""
-
-
-@dataclass(frozen=True)
-class SamplingPlan:
-    """Describe what a sampler would run, and what it would promise.
-
-    Parameters
-    ----------
-    order_statistic : OrderStatistic
-        How many pairs, which order statistic, and the promise.
-    n_samples : int
-        Number of records of each dataset of a pair.
-    oracle : str
-        Description of the source of records.
-    n_pilot_pairs : int, default=0
-        Number of further pairs, from which the mechanism that was named would learn its code.
-
-    Examples
-    --------
-    >>> from skdp import LaplaceMechanism, SensitivitySampler, UniformOracle
-    >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05)
-    >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(epsilon=1.0))
-    >>> plan.n_pilot_pairs, plan.n_evaluations
-    (59, 236)
-    """
-
-    order_statistic: OrderStatistic
-    n_samples: int
-    oracle: str
-    n_pilot_pairs: int = 0
-
-    @property
-    def n_evaluations(self) -> int:
-        """How often sampling would evaluate the target: twice a pair."""
-        return 2 * (self.order_statistic.n_pairs + self.n_pilot_pairs)
-
-    def __str__(self) -> str:
-        pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
-        return (
-            f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records "
-            f"from {self.oracle}, {self.n_evaluations} evaluations of the target. "
-            f"{self.order_statistic}"
-        )
 
 
 class SensitivitySampler(Sensitivity, BaseEstimator):
@@ -121,17 +72,21 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         Number of parallel workers, as in scikit-learn. The norms do not depend on it. A job that
         takes less time than starting workers runs without them.
     memory : joblib.Memory, str, pathlib.Path or None, default=None
-        Where finished chunks of pairs are kept, public numbers all, so that an interrupted run can
-        be resumed and processes can share it. A run finds its chunks by oracle, target and seed:
-        give `random_state`, and to functions and classes that are not from an installed package a
-        key, in an attribute ``__skdp_key__``.
+        Where finished chunks of pairs of two evaluations are kept, public numbers all, so that an
+        interrupted run can be resumed and processes can share it. A run finds its chunks by oracle,
+        target and seed: give `random_state`, and to functions and classes that are not from an
+        installed package a key, in an attribute ``__skdp_key__``.
     verbose : int or None, default=None
-        What is shown of the progress. None shows, after two seconds and in terminals and notebooks
-        only, a bar with the estimate so far where tqdm is installed, or else one line. A positive
-        number shows it from the start, and elsewhere as a line per chunk of pairs. 0 shows nothing.
+        What is shown of the progress. None says in terminals and notebooks how long a run of more
+        than ten seconds takes, and shows a bar after two seconds if tqdm is installed. A positive
+        number does so everywhere and from the start, with lines where there is no bar. 0 shows
+        nothing.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Seed of the sampling, which is public and which the estimate records. A generator gives each
-        fit another seed, but clones share its state and draw the same pairs.
+        Seed of the sampling, which is public and which the estimate records. With an integer, pairs
+        of the same target, oracle, form and `n_samples` that were evaluated before in the process
+        are not evaluated again, as in folds of equal size; without a `memory`, which keeps them
+        instead, and up to 64 MB. A generator gives each fit another seed, but clones share its
+        state and draw the same pairs.
 
     See Also
     --------
@@ -151,6 +106,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     >>> 0.005 < estimate.value < 0.01
     True
     """
+
+    _n_reused = 0  # evaluations of pairs, since the last estimate
 
     def __init__(
         self,
@@ -197,7 +154,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             If no order statistic gives the promise asked for; the message says which are possible.
         """
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
-        check_resources(self.n_jobs, self.memory, self.verbose)
+        self._resources.check()
         learns = mechanism is not None and mechanism.learns_code
         statistic = self._statistic(few=learns)
         n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * learns
@@ -252,19 +209,17 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
         key = key_of(target)  # before it runs: a function may keep what it finds
-        source, records, rows = self._prepare(target, n_samples, schema)
+        source, records, rows = self._prepare(target, n_samples, schema, pair_key)
         statistic = self._statistic(few=geometry.code is not None and rows is None)
-        measure: Callable[[range], Outcomes] = partial(measure_pairs, source, geometry)
-        chunk_size = CHUNK_SIZE
-        if rows is not None:
-            measure = RecordPairs(source, rows, geometry, records)
-            chunk_size = BLOCKS_OF_CHUNK * RecordPairs.at_once
-        identity = geometry.key, geometry.code, rows is not None
-        pairs = range(statistic.n_pairs)
-        chunks = self._run(measure, pairs, chunk_size, source, identity, statistic)
+        if rows is None:
+            chunks = self._run(source, partial(measure, geometry), statistic.n_pairs, geometry)
+        else:  # they take too little time to be kept
+            job = Job(RecordPairs(source, rows, geometry, records), Outcomes.as_it_is, key="")
+            chunks = run(job, [], statistic.n_pairs, self._resources, at_once=BLOCK_SIZE)
         with closing(chunks):
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = outcomes.with_one_shape()
+        n_reused, self._n_reused = self._n_reused, 0
         return SensitivityEstimate(
             norms=norms,
             order_statistic=statistic,
@@ -278,6 +233,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             n_rounding=int(outcomes.are_rounding.sum()),
             form=source.schema.key,
             key=key,
+            n_reused=n_reused,
         )
 
     def pilots(
@@ -299,10 +255,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             The first value of each pair, raveled, and its difference from the second. Pairs that
             fail are left out.
         """
-        source, _, rows = self._prepare(as_target(target), n_samples, schema)
-        n_pairs = min(self._statistic(few=rows is None).n_pairs, MAX_PILOT_PAIRS)
-        run = partial(self._run, source=source, identity=("pilots",))
-        return gather_pilots(source, n_pairs, run)
+        source, _, rows = self._prepare(as_target(target), n_samples, schema, pilot_key)
+        n_later = self._statistic(few=rows is None).n_pairs
+        n_pairs = min(n_later, MAX_PILOT_PAIRS)
+        later = n_later if rows is None else 0
+        with closing(self._run(source, pilot_rows, n_pairs, later=later)) as chunks:
+            return gather_pilots(chunks, n_pairs)
 
     def shaken_pilots(
         self, target: Target, n_samples: int, schema: Schema, size: int
@@ -319,46 +277,49 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         values, shaken : ndarray of shape (n_evaluated, d)
             The first values of pilot pairs, raveled, and those of the perturbed records.
         """
-        return gather_shaken(self._prepare(target, n_samples, schema)[0], size)
+        source, _, _ = self._prepare(target, n_samples, schema, pilot_key)
+        return run_chunk(partial(gather_shaken, source), size)
 
     def _prepare(
-        self, target: Target, n_samples: int, schema: Schema | None
+        self,
+        target: Target,
+        n_samples: int,
+        schema: Schema | None,
+        key_of_pair: Callable[[int], Key],
     ) -> tuple[PairSource, Dataset, Rows | None]:
         """Check the oracle before the first fit; return a source, records, and a closed form."""
         n_samples = self.plan(n_samples).n_samples
         oracle, seed = self.draws_from, self._entropy()
         if schema is None:
-            schema = Schema.of(_tried(oracle, n_samples, seed), target.allow_nan)
+            schema = Schema.of(try_oracle(oracle, n_samples, seed), target.allow_nan)
         rng, _ = streams(seed, pair_key(0))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         rows = target.closed_form(*records.parts)
-        source = PairSource(target, oracle, n_samples, seed, schema)
+        source = PairSource(target, oracle, n_samples, seed, schema, key_of_pair)
         return source, records, rows if has_independent_records(oracle) else None
 
     def _run(
         self,
-        evaluate: Callable[[range], T],
-        pairs: range,
-        chunk_size: int,
         source: PairSource,
-        identity: tuple[object, ...],
-        statistic: OrderStatistic | None = None,
+        finish: Callable[[list[Evaluation]], T],
+        n_pairs: int,
+        geometry: Geometry | None = None,
+        later: int = 0,
     ) -> Generator[T, None, None]:
-        """Evaluate pairs chunk by chunk; `source` and `identity` name the run in the cache."""
-        one_by_one = self.memory is None and joblib.effective_n_jobs(self.n_jobs) == 1
-        if chunk_size == CHUNK_SIZE and not (one_by_one and self.verbose):  # a line for each
-            chunk_size = min(chunk_size, 1 + len(pairs) // LEAST_CHUNKS)
-        key = ""
-        if self.memory is not None:
-            form = {"schema": source.schema.key}
-            key = key_of((vars(source) | form, identity, chunk_size))
-            if obstacle_of(key):
-                raise TypeError(
-                    "With the 'memory' parameter of SensitivitySampler, oracle and target must "
-                    f"have a key, and {obstacle_of(key)}. {REMEDY}"
-                )
-        chunks = run(evaluate, pairs, chunk_size, n_jobs=self.n_jobs, memory=self.memory, key=key)
-        return follow(chunks, len(pairs), self.verbose, statistic)
+        """Evaluate pairs chunk by chunk; a folder keeps what a geometry makes of them."""
+        known: list[Evaluation] = []
+        if self.memory is None:
+            key = key_in_store(*source.facts)
+            known = STORE.first(key, n_pairs)
+            self._n_reused += 2 * len(known)
+        else:
+            key = key_in_folder(*source.facts, geometry and (geometry.key, geometry.code))
+        job = Job(source, finish, key)
+        return run(job, known, n_pairs, self._resources, later=later)
+
+    @property
+    def _resources(self) -> Resources:
+        return Resources(self.n_jobs, self.memory, self.verbose)
 
     @property
     def draws_from(self) -> Oracle:
@@ -374,7 +335,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[SensitivitySampler, Schema]:
         sampler, oracle = self._with(random_state=self._entropy()), self.draws_from
-        drawn = _tried(oracle, example.n_records, sampler._entropy())
+        drawn = try_oracle(oracle, example.n_records, sampler._entropy())
         schema = schema.agree(Schema.of(drawn))
         schema.convert(drawn, f"The oracle {oracle.description}")
         return sampler, schema
@@ -403,13 +364,3 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
     def _entropy(self) -> int:
         return public_seed(self.random_state, "random_state", "SensitivitySampler")
-
-
-def _tried(oracle: Oracle, n_samples: int, seed: int) -> Dataset:
-    """Draw records of an oracle, and refuse one that does not draw at random."""
-
-    def attempt(number: int) -> Dataset:
-        rng, _ = streams(seed, trial_key(number))
-        return draw(oracle, n_samples + 1, rng)
-
-    return try_oracle(oracle, attempt)

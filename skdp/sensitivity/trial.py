@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -19,9 +19,11 @@ from skdp.core.checks import warn
 from skdp.core.dataset import Dataset, belongs_to
 from skdp.core.oracle import Oracle
 from skdp.core.plain import as_array, columns_of
+from skdp.core.streams import streams, trial_key
 from skdp.core.types import Container
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.sensitivity.adapters import OracleAdapter
+from skdp.sensitivity.drawing import draw
 
 MAX_EQUAL = 30
 """Equal draws in a row; a legitimate oracle of few possible datasets repeats one less often."""
@@ -33,19 +35,20 @@ RELATIVE_ERROR = 1e-6
 """Difference of two draws from one generator: some simulators round differently each time."""
 
 
-def try_oracle(oracle: Oracle, draw: Callable[[int], Dataset]) -> Dataset:
-    """Return the draw of attempt 0, and refuse an oracle whose records ignore its generator.
+def try_oracle(oracle: Oracle, n_samples: int, seed: int) -> Dataset:
+    """Return some records, and refuse an oracle whose records ignore its generator."""
 
-    ``draw(attempt)`` asks it for records, with a generator that depends on `attempt` only.
-    """
-    first = draw(0)
-    kept = first.take(np.arange(first.n_records))
-    if not _are_equal(kept, draw(0), RELATIVE_ERROR):
+    def attempt(number: int) -> Dataset:
+        rng, _ = streams(seed, trial_key(number))
+        return draw(oracle, n_samples + 1, rng)
+
+    kept = attempt(0)
+    if not _are_equal(kept, attempt(0), RELATIVE_ERROR):
         raise ValueError(
             f"The oracle {oracle.description} returned other records for the same rng. It "
             "must take all its randomness from the generator 'rng' that it is called with."
         )
-    if all(_are_equal(kept, draw(attempt)) for attempt in range(1, MAX_EQUAL)):
+    if all(_are_equal(kept, attempt(number)) for number in range(1, MAX_EQUAL)):
         raise ValueError(
             f"The oracle {oracle.description} returned the same records for {MAX_EQUAL} "
             "generators. It must draw records at random, with the generator 'rng' that it is "

@@ -221,3 +221,12 @@ def test_draw_brings_records_into_the_form_of_others(dataset, reference):
 def test_draw_refuses_what_cannot_stand_in_for_the_data(dataset, reference, message):
     with pytest.raises((TypeError, ValueError), match=message):
         drawn(dataset, reference)
+
+
+@pytest.mark.parametrize("kind", ["dok", "lil"])
+def test_sparse_draws_come_by_rows_like_private_records(kind):
+    table = sparse.random(20, 3, density=0.3, random_state=0, format="csr")
+    drawn = table.asformat(kind)
+    X = draw(as_oracle(lambda n, rng: drawn), 20, np.random.default_rng(0)).X
+    assert X.format == "csr"
+    np.testing.assert_array_equal(X.toarray(), table.toarray())

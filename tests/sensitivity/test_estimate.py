@@ -62,22 +62,9 @@ def test_estimate_differs_from_other_values():
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: an_estimate(calibration="exact").at(0.3), "needs calibration='dkw'"),
-        (lambda: an_estimate(calibration="conditional").at(0.3), "needs calibration='dkw'"),
-        (lambda: an_estimate(gamma=0.2).at(0.01), "gamma"),
         (lambda: an_estimate(norms=np.ones(3)), "one value for each of the 61 pairs"),
     ],
 )
 def test_refusals(ask, message):
     with pytest.raises(ValueError, match=message):
         ask()
-
-
-def test_at_reads_the_same_draws_at_another_gamma():
-    estimate = an_estimate(gamma=0.1)
-    wider = estimate.at(0.3)
-    assert wider.gamma == 0.3
-    for each in (estimate, wider):
-        assert each.value == sorted(each.norms)[each.order_statistic.k - 1]
-    assert wider.value < estimate.value
-    np.testing.assert_array_equal(wider.norms, estimate.norms)

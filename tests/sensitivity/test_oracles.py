@@ -8,14 +8,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse, stats
-from sklearn.datasets import (
-    make_blobs,
-    make_classification,
-    make_friedman1,
-    make_low_rank_matrix,
-    make_moons,
-    make_regression,
-)
 from sklearn.mixture import GaussianMixture
 
 from skdp.core.dataset import as_dataset
@@ -23,7 +15,7 @@ from skdp.core.oracle import has_independent_records
 from skdp.core.schema import Schema
 from skdp.sensitivity.adapters import as_oracle, describe_oracle, without_response
 from skdp.sensitivity.drawing import draw
-from skdp.sensitivity.oracles import GaussianOracle, MakeOracle, UniformOracle
+from skdp.sensitivity.oracles import GaussianOracle, UniformOracle
 from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
 
@@ -47,8 +39,6 @@ EVERY_ORACLE = {
     "uniform, named": UniformOracle({"a": (0, 1), "b": (2, 3)}, y_bounds=(0, 1)),
     "gauss": GaussianOracle([0, 1], [1, 2], classes=[0, 1]),
     "gauss, response": GaussianOracle([0, 1], [[1, 0.5], [0.5, 1]], response=True),
-    "make": MakeOracle(make_classification),
-    "make, regression": MakeOracle(make_regression, n_features=3, noise=50.0),
 }
 
 
@@ -100,9 +90,6 @@ def test_descriptions_are_short_and_never_show_the_table():
     )
     assert repr(GaussianOracle([0, SECRET], np.eye(2), response=True)) == (
         "GaussianOracle(n_features=1, response)"
-    )
-    assert repr(MakeOracle(make_classification, weights=[0.9, 0.1], n_features=5)) == (
-        "MakeOracle(make_classification, n_features=5)"
     )
 
 
@@ -208,23 +195,6 @@ def test_gaussian_oracle_has_its_mean_and_covariance():
     np.testing.assert_allclose(X[:, 0], X[:, 1], atol=1e-7)
 
 
-def test_make_oracle_calls_the_generator():
-    X, y = MakeOracle(make_blobs, centers=3, n_features=2)(30, np.random.default_rng(0))
-    assert X.shape == (30, 2)
-    assert set(y) == {0, 1, 2}
-    assert MakeOracle(make_friedman1, noise=0, with_y=False)(7, np.random.default_rng(0)).shape == (
-        7,
-        10,
-    )
-    X = MakeOracle(make_low_rank_matrix, n_features=4)(8, np.random.default_rng(0))
-    assert X.shape == (8, 4)
-    rng, slopes = np.random.default_rng(0), set()
-    for _ in range(5):  # a new task at each call
-        X, y = MakeOracle(make_regression, n_features=1, n_informative=1, noise=0)(20, rng)
-        slopes.add(round(np.linalg.lstsq(X, y, rcond=None)[0][0], 6))
-    assert len(slopes) == 5
-
-
 REFUSED = [
     (lambda: PublicDataOracle(np.zeros((0, 2))), "'X' .* must hold at least one record"),
     (lambda: PublicDataOracle([]), "'X' parameter of PublicDataOracle"),
@@ -251,18 +221,6 @@ REFUSED = [
     (lambda: GaussianOracle([0, 0], [1, -1]), "'covariance' .* positive semidefinite"),
     (lambda: GaussianOracle([0, 0], [1, 1], classes=[0, 1], response=True), "'response' .* False"),
     (lambda: GaussianOracle([0], [1], response=True), "'response' .* single coordinate"),
-    (lambda: MakeOracle(make_blobs, n_samples=5), "'n_samples' .* left to the sampler"),
-    (lambda: MakeOracle(make_blobs, random_state=0), "'random_state' .* left to the sampler"),
-    (
-        lambda: MakeOracle(make_regression),
-        "'noise' parameter of MakeOracle must be given.* Got none",
-    ),
-    (lambda: MakeOracle(make_moons), "'noise' parameter of MakeOracle"),
-    (lambda: MakeOracle(make_blobs, shuffle=False), "'shuffle' parameter of MakeOracle must be Tr"),
-    (lambda: MakeOracle(42), "'generator' parameter of MakeOracle must be a function"),
-    (lambda: MakeOracle(make_blobs(5)), r"not what it returns. Got an object of type tuple\.$"),
-    (lambda: MakeOracle(make_blobs, colour="red"), "It is not: got an unexpected keyword"),
-    (lambda: MakeOracle(lambda n: n), "'n_samples', 'random_state'"),
     (lambda: PublicDataOracle(3.0), "Records must come as .* Got float"),
 ]
 

@@ -9,6 +9,7 @@ from skdp import GaussianOracle, LaplaceMechanism, SensitivitySampler, release
 from skdp.codes.encoder import with_learned_code
 from skdp.functions import AdditiveTarget
 from skdp.mechanisms.exponential import ExponentialMechanism
+from skdp.sensitivity import execution
 from skdp.sensitivity import pairs as pairs_module
 from skdp.sensitivity import sampler as sampler_module
 
@@ -73,7 +74,7 @@ def test_no_record_of_a_pilot_pair_is_in_another_pair():
 @pytest.mark.parametrize("chunk_size", [1, 7, 50])
 def test_differences_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chunk_size):
     expected = sampler().pilots(mean, 5)
-    monkeypatch.setattr(pairs_module, "CHUNK_SIZE", chunk_size)
+    monkeypatch.setattr(execution, "CHUNK_SIZE", chunk_size)
     pilots = sampler(n_jobs=n_jobs).pilots(mean, 5)
     assert [each.tobytes() for each in pilots] == [each.tobytes() for each in expected]
 

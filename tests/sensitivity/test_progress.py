@@ -14,7 +14,7 @@ import pytest
 from skdp import SensitivitySampler
 from skdp.sensitivity import progress
 
-BAR = r"49/49 \[[\d:]+<[\d:]+, .*pair/s, sensitivity [\d.]+\]"  # time, time left, rate, estimate
+BAR = r"49/49 \[[\d:]+<[\d:]+, .*pair/s\]"  # time, time left, rate
 
 
 class Terminal(io.StringIO):
@@ -44,21 +44,19 @@ def impatient(monkeypatch):
 
 
 def test_bar_in_a_pseudo_terminal(monkeypatch):
-    """The estimate stands at the end of the bar, where narrow terminals would cut it off."""
     pytest.importorskip("tqdm", reason="the bar is drawn by tqdm")
     termios = pytest.importorskip("termios", reason="pseudo-terminals are for Unix")
     screen, slave = os.openpty()
     termios.tcsetwinsize(slave, (24, 80))
     with open(slave, "w") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
-        estimate = run(verbose=1)
+        run(verbose=1)
         stream.flush()
         shown = ""
-        while f"sensitivity {estimate.value:.4g}]" not in shown:
+        while not re.search(BAR, shown):
             assert select.select([screen], [], [], 10)[0], shown
             shown += os.read(screen, 1000).decode()
     os.close(screen)
-    assert re.search(BAR, shown)
 
 
 def test_bar_in_a_notebook(monkeypatch, capsys):
@@ -76,32 +74,39 @@ def test_bar_of_a_long_run(impatient, monkeypatch):
     assert re.search(BAR, stream.getvalue())
 
 
-def test_lines_elsewhere_hold_the_order_statistic_of_the_pairs_so_far(capsys):
-    estimate = run(199, verbose=1)
-    lines = capsys.readouterr().err.splitlines()
-    counts = (50, 100, 150, 199)
-    k = estimate.order_statistic.k
-    for line, count in zip(lines, counts, strict=True):
-        so_far = np.sort(estimate.norms[:count])[-(-k * count // 199) - 1]
-        assert line.startswith(f"SensitivitySampler: {count} of 199 pairs")
-        assert line.endswith(f"sensitivity {so_far:.4g}")
-
-
-@pytest.mark.parametrize(("verbose", "n_lines"), [(1, 4), (None, 1)])
-def test_lines_in_a_terminal_without_tqdm(impatient, monkeypatch, verbose, n_lines):
-    stream = terminal(monkeypatch)
+def test_lines_where_there_is_no_bar(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    run(199, verbose=verbose)
-    lines = stream.getvalue().splitlines()
-    assert len(lines) == n_lines
-    assert re.match(r"SensitivitySampler: \d+ of 199 pairs", lines[0])
-    assert ("n_jobs" in lines[0]) is (verbose is None)
+    run(199, verbose=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3  # one for each 50 pairs
+    for line in lines:
+        assert re.match(r"skdp: \d+ of 199 pairs, about \d+ \w+ left", line)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "n_workers", "later", "line"),
+    [
+        ([0.04, 0.04], 1, 0, None),
+        ([0.9, 0.04], 1, 0, None),  # the first pair has loaded modules
+        ([0.2, 0.2], 1, 0, "skdp: about 20 s for 100 pairs; n_jobs uses more cores"),
+        ([2.0, 2.0], 1, 0, "skdp: about 4 min for 100 pairs; n_jobs uses more cores"),
+        ([2.0, 2.0], 4, 100, "skdp: about 100 s for 200 pairs"),
+    ],
+)
+def test_duration_of_a_long_run_is_said_once(monkeypatch, seconds, n_workers, later, line):
+    stream = terminal(monkeypatch)
+    followed = progress.Progress(100, None, n_workers, later)
+    for each in seconds:
+        followed.add(1, each)
+    assert stream.getvalue().splitlines() == ([] if line is None else [line])
+    assert not later or followed.seconds_left == 196
 
 
 @pytest.mark.parametrize("where", ["nobody looks", "short run", "asked for", "worker"])
 def test_silence(monkeypatch, where):
     shown = io.StringIO() if where == "nobody looks" else Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(progress, "LONG", 1e9 if where == "short run" else -1.0)
     monkeypatch.setattr(progress, "PATIENCE", 1e9 if where == "short run" else -1.0)
     if where == "worker":
         worker = types.SimpleNamespace(name="LokyProcess-1")

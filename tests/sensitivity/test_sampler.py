@@ -11,7 +11,6 @@ from skdp import GaussianOracle, Oracle, SensitivitySampler, UniformOracle
 from skdp.core.geometry import Geometry
 from skdp.functions import AdditiveTarget
 from skdp.sensitivity import execution
-from skdp.sensitivity import sampler as sampler_module
 
 
 def exponential(n_samples, rng):
@@ -81,7 +80,7 @@ def test_the_seed_is_recorded_and_draws_all_again(random_state):
 def test_norms_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chunk_size):
     sampler = SensitivitySampler(exponential, gamma=0.1, n_pairs=40, random_state=3)
     expected = sampler.sample(np.mean, 20, "l1")
-    monkeypatch.setattr(sampler_module, "CHUNK_SIZE", chunk_size)
+    monkeypatch.setattr(execution, "CHUNK_SIZE", chunk_size)
     monkeypatch.setattr(execution, "STARTUP", 0.0)  # workers even for so little
     with parallel_config(backend="threading"):  # other processes are seen in test_execution.py
         estimate = sampler.set_params(n_jobs=n_jobs).sample(np.mean, 20, "l1")

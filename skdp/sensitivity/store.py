@@ -1,0 +1,122 @@
+"""Evaluations on public records that are kept in the process, to be used again.
+
+A run of evaluations has a key, of all that determines them but their numbers. Without a key nothing
+is kept. There is one store for a process, which is neither pickled nor shared with workers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+from sklearn import get_config
+
+from skdp.core.identity import REMEDY, key_of, obstacle_of
+from skdp.core.oracle import Oracle
+from skdp.core.schema import Schema
+from skdp.core.target import Target
+
+MAX_RUNS = 64
+MAX_BYTES = 2**27
+MAX_BYTES_OF_RUN = 2**26
+_OVERHEAD = 200  # bytes of an evaluation besides its numbers
+
+DRAWN = 2**64
+"""A seed from here on was drawn, or might have been, so nobody asks for its pairs again."""
+
+
+class Evaluation(NamedTuple):
+    """The values of a target on the two datasets of a pair or on one, or why it has none."""
+
+    values: tuple[NDArray, ...] = ()
+    failure: str | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that it takes."""
+        return _OVERHEAD + sum(value.nbytes for value in self.values)
+
+
+class Store:
+    """The evaluations of the runs that were used last, by key and number; safe among threads."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[str, dict[int, Evaluation]] = OrderedDict()
+        self._bytes: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def find(self, key: str) -> dict[int, Evaluation]:
+        """Return what is kept of a run."""
+        with self._lock:
+            if key in self._runs:
+                self._runs.move_to_end(key)
+            return dict(self._runs.get(key, {}))
+
+    def first(self, key: str, n: int) -> list[Evaluation]:
+        """Return what is kept of the first of `n` evaluations, without a gap."""
+        found = self.find(key)
+        return [found[number] for number in takewhile(found.__contains__, range(n))]
+
+    def keep(self, key: str, found: Mapping[int, Evaluation], n_in_all: int = 1) -> bool:
+        """Keep evaluations, and drop the runs that were not used for the longest time.
+
+        Return False, and keep none, if there is no room for `n_in_all` of their size.
+        """
+        for value in (value for each in found.values() for value in each.values):
+            value.flags.writeable = False
+        n_bytes = sum(each.n_bytes for each in found.values())
+        if not key or n_bytes * n_in_all > MAX_BYTES_OF_RUN * len(found):
+            return False
+        with self._lock:
+            run = self._runs.setdefault(key, {})
+            run.update(found)
+            self._runs.move_to_end(key)
+            self._bytes[key] = self._bytes.get(key, 0) + n_bytes
+            while len(self._runs) > MAX_RUNS or sum(self._bytes.values()) > MAX_BYTES:
+                oldest, _ = self._runs.popitem(last=False)
+                del self._bytes[oldest]
+        return True
+
+    def recall(self, key: str, number: int, evaluate: Callable[[], Evaluation]) -> Evaluation:
+        """Return what is kept of a number, or evaluate it and keep it."""
+        found = self.find(key).get(number) or evaluate()
+        self.keep(key, {number: found})
+        return found
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._runs.clear()
+            self._bytes.clear()
+
+
+STORE = Store()
+
+
+def _key_of(
+    target: Target, oracle: Oracle, n_samples: int, seed: int, schema: Schema, *others: object
+) -> str:
+    """Return the key of all that determines evaluations, or one that equals no other."""
+    forms = [(part.key, part.index_dtype, list(map(str, part.names))) for part in schema.parts]
+    return key_of((target, oracle, n_samples, seed, forms, get_config(), others))
+
+
+def key_in_store(target: Target, oracle: Oracle, n_samples: int, seed: int, *others: Any) -> str:
+    """Return the key of a run in the store; empty where nothing may be used again."""
+    key = "" if seed >= DRAWN else _key_of(target, oracle, n_samples, seed, *others)
+    return "" if obstacle_of(key) else key
+
+
+def key_in_folder(*facts: Any) -> str:
+    """Return the key of a run in the folder of a `memory`, or refuse what has no identity."""
+    key = _key_of(*facts)
+    if obstacle_of(key):
+        raise TypeError(
+            "With the 'memory' parameter of SensitivitySampler, oracle and target must "
+            f"have a key, and {obstacle_of(key)}. {REMEDY}"
+        )
+    return key

@@ -1,0 +1,176 @@
+"""Pairs that are known are not evaluated again, and nothing but time depends on it."""
+
+import pickle
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import cross_val_score
+
+from skdp import (
+    FunctionTarget,
+    LaplaceMechanism,
+    PrivateEstimator,
+    PublicDataOracle,
+    SensitivitySampler,
+    UniformOracle,
+    plan_release,
+)
+from skdp.sensitivity import store
+from skdp.sensitivity.store import STORE, Evaluation
+
+ORACLE = UniformOracle([(0, 1)], y_bounds=(0, 1))
+calls = Counter()
+
+
+def mean(X, y=None):
+    calls["mean"] += 1
+    return X.mean(axis=0)
+
+
+KEYED = FunctionTarget(mean, key="mean-v1")
+
+
+def sample(target=KEYED, oracle=None, n=10, norm="l1", **options):
+    """Return the norms, and the number of evaluations that they took."""
+    options = {"n_pairs": 20, "gamma": None, "random_state": 0} | options
+    calls.clear()
+    sampler = SensitivitySampler(oracle or UniformOracle([(0, 1)]), **options)
+    estimate = sampler.sample(target, n, norm)
+    assert estimate.n_reused == 2 * len(estimate.norms) - calls["mean"]
+    return estimate.norms.tobytes(), calls["mean"]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_same_pairs_are_evaluated_once(n_jobs):
+    first, n_calls = sample()
+    assert n_calls == 40
+    assert sample(n_jobs=n_jobs) == (first, 0)
+    more, n_calls = sample(n_pairs=30)
+    assert (more[: len(first)], n_calls) == (first, 20)
+    l2, n_calls = sample(norm="l2")  # another mechanism
+    assert n_calls == 0
+    STORE.clear()
+    assert sample(norm="l2") == (l2, 40)
+    assert sample(n_pairs=30) == (more, 20)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"n": 11},
+        {"random_state": 1},
+        {"oracle": UniformOracle([(0, 2)])},
+        {"target": FunctionTarget(mean, key="mean-v2")},
+    ],
+    ids=str,
+)
+def test_other_pairs_are_evaluated(others):
+    sample()
+    assert sample(**others)[1] == 40
+
+
+@pytest.mark.parametrize(
+    "nameless",
+    [
+        {"target": FunctionTarget(mean)},
+        {"oracle": lambda n, rng: rng.random((n, 1))},
+        {"random_state": None},
+        {"random_state": np.random.default_rng(0)},
+    ],
+    ids=["target", "oracle", "no seed", "generator"],
+)
+def test_what_has_no_identity_is_not_kept(nameless):
+    for _ in range(2):
+        assert sample(**nameless)[1] == 40
+    assert not STORE._runs
+
+
+def test_an_edited_table_is_another_oracle():
+    table = np.random.default_rng(0).random((30, 1))
+    oracle = PublicDataOracle(table)
+    first = sample(oracle=oracle)
+    assert sample(oracle=oracle) == (first[0], 0)
+    table[0] += 1e-9
+    assert sample(oracle=oracle)[1] == 40
+
+
+def test_memory_in_the_process_is_bounded(monkeypatch):
+    value = Evaluation((np.zeros(100),))
+    monkeypatch.setattr(store, "MAX_BYTES", 5 * value.n_bytes)
+    monkeypatch.setattr(store, "MAX_BYTES_OF_RUN", 2 * value.n_bytes)
+    for key in "abc":
+        assert STORE.keep(key, {0: value, 1: value}, 2)
+    assert [len(STORE.find(key)) for key in "abc"] == [0, 2, 2]  # the oldest went
+    assert not STORE.keep("d", {0: value}, 3)
+    assert not STORE.find("d")
+    with pytest.raises(ValueError, match="read-only"):
+        STORE.find("b")[0].values[0][:] = 1
+    monkeypatch.setattr(store, "MAX_RUNS", 1)
+    STORE.keep("e", {0: value})
+    assert list(STORE._runs) == ["e"]
+
+
+def test_threads_share_it_and_pickles_hold_none():
+    expected, _ = sample(n_pairs=60)
+    STORE.clear()
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(sampled(60).norms.tobytes())) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == 4 * [expected]
+    sampler = SensitivitySampler(ORACLE, random_state=0)
+    assert b"Evaluation" not in pickle.dumps(sampler)
+
+
+def sampled(n_pairs):
+    sampler = SensitivitySampler(
+        UniformOracle([(0, 1)]), n_pairs=n_pairs, gamma=None, random_state=0
+    )
+    return sampler.sample(KEYED, 10, "l1")
+
+
+@pytest.mark.parametrize("code", [None, "auto"])
+def test_folds_of_equal_size_cost_one_fit(code, monkeypatch):
+    """The released values are those of fits that know nothing."""
+    fits = Counter()
+    fit = Ridge.fit
+
+    def counted(self, *args, **options):
+        fits["all"] += 1
+        return fit(self, *args, **options)
+
+    monkeypatch.setattr(Ridge, "fit", counted)
+    rng = np.random.default_rng(0)
+    X, y = rng.random((50, 1)), rng.random(50)
+    model = PrivateEstimator(
+        Ridge(),
+        mechanism=LaplaceMechanism(1.0, code=code),
+        sensitivity=SensitivitySampler(ORACLE, gamma=0.1, random_state=0),
+        random_state=0,
+    )
+    model.fit(X[:40], y[:40])
+    one, coefficient = fits["all"], model.estimator_.coef_
+    STORE.clear()
+    fits.clear()
+    cross_val_score(model, X, y, cv=5)
+    assert fits["all"] <= 1.5 * one
+    assert np.array_equal(model.fit(X[:40], y[:40]).estimator_.coef_, coefficient)
+
+
+def test_the_plan_says_that_pairs_were_known():
+    options = {
+        "n_samples": 10,
+        "mechanism": LaplaceMechanism(1.0),
+        "sensitivity": SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0),
+    }
+    first, second = (plan_release(KEYED, **options) for _ in range(2))
+    assert "known from before" not in str(first)
+    assert f"{first.n_evaluations} of them known from before" in " ".join(str(second).split())
+    assert first.sensitivity == second.sensitivity
