@@ -65,7 +65,7 @@ def test_the_same_pairs_are_evaluated_once(n_jobs):
         {"oracle": UniformOracle([(0, 2)])},
         {"target": FunctionTarget(mean, key="mean-v2")},
     ],
-    ids=str,
+    ids=lambda others: next(iter(others)),
 )
 def test_other_pairs_are_evaluated(others):
     sample()
