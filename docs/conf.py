@@ -55,7 +55,6 @@ numpydoc_class_members_toctree = False
 GALLERY = [
     "plot_private_svm.py",
     "plot_private_table.py",
-    "plot_mixed_table.py",
     "plot_private_density.py",
     "plot_before_and_after.py",
     "plot_which_promise.py",
@@ -65,7 +64,6 @@ GALLERY = [
     "plot_private_kmeans_pca.py",
     "plot_public_code.py",
     "plot_budget.py",
-    "plot_affordable_epsilon.py",
     "plot_audit_estimator.py",
     "plot_calibration.py",
     "plot_sampled_means.py",

@@ -1,6 +1,6 @@
 """
-Auditing a private model
-========================
+Does the promise hold?
+======================
 
 The promise of a sampled sensitivity is about the pairs of an oracle: all but a share gamma of them
 are covered. Does it hold, and what about everybody else? Here a private ridge regression is audited

@@ -1,6 +1,6 @@
 """
-Before and after a release
-==========================
+What is known before and after a release?
+=========================================
 
 What would a release be worth, which numbers does it consist of, and how well are they and their
 predictions known? The pictures are made of public and released numbers only.

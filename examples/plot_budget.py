@@ -1,6 +1,6 @@
 """
-A quarter of releases from one budget
-=====================================
+How do many releases share one budget?
+======================================
 
 A team may spend epsilon = 3 on its customers' data in a quarter, with a gamma of at most .4. Each
 release is paid for in one file, before it looks at the data: a mean, a model, a search for a better

@@ -1,6 +1,6 @@
 """
-Plain differential privacy in one word
-======================================
+How do I get plain differential privacy?
+========================================
 
 A sampled sensitivity comes with a gamma: its promise is about data like the oracle's. For models
 that are made of sums over bounded records the sensitivity is known on paper, and

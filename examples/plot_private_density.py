@@ -1,6 +1,6 @@
 """
-A private density
-=================
+Can I release a density?
+========================
 
 A kernel density estimate is made of all its records: whoever has it has the data. Here it is
 released as a function instead. It is evaluated on a lattice, the values get noise, and a smooth

@@ -1,6 +1,6 @@
 """
-A private kernel machine
-========================
+Can I release a kernel machine?
+===============================
 
 A support vector machine with a Gaussian kernel keeps its support vectors, which are records of the
 data. There is no list of parameters to which noise could be added. Its decision function can be

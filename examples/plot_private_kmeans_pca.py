@@ -1,6 +1,6 @@
 """
-Private clusters and private components
-=======================================
+Can I release clusters and principal components?
+================================================
 
 Clusters have no order and principal components have no sign. If two fits to almost the same
 records happen to number the clusters otherwise, the centers seem to have jumped across the plane,

@@ -1,6 +1,6 @@
 """
-A private support vector machine
-================================
+What does privacy cost a support vector machine?
+================================================
 
 A hospital has a classifier that tells malignant from benign tumors, and wants to hand it on. What
 does privacy cost it? Here the classifier is released at several levels of privacy, with noise

@@ -1,5 +1,5 @@
 """
-From a data frame to a private model with its card
+How do I get from a data frame to a private model?
 ==================================================
 
 A table as it comes: numbers, categories and gaps. A model of it that can be handed on takes six

@@ -1,6 +1,6 @@
 """
-What a public code looks like
-=============================
+What does a public code do to my numbers?
+=========================================
 
 A fitted model is a vector of numbers, and by default skdp does not add noise to each of them. It
 releases a few directions of the vector, and fills in the rest by what models of public records have

@@ -1,6 +1,6 @@
 """
-What each promise costs
-=======================
+What does each promise cost?
+============================
 
 One model, one table and three promises: plain differential privacy, random differential privacy,
 and random differential privacy of which the sampled sensitivity has a confidence of its own. The
