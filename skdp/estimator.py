@@ -121,30 +121,44 @@ class PrivateEstimator(PrivateModel):
         The estimator to fit, unfitted. Steps in scikit-learn's FrozenEstimator count as public.
     mechanism : Mechanism
         The noise, such as ``LaplaceMechanism(epsilon=1.0)``. Epsilon is the user's decision.
-    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity, "known" or float
-        How much the parameters can change: sampled at each fit, sampled earlier, or known on
-        paper, which promises plain differential privacy. "known" derives the bound from the
-        estimator and from the ClipNorm or ClipBox right before it in a pipeline, all other steps of
-        which must be public. A KnownSensitivity checks the estimator, and the records are clipped
-        to its ranges. A number is a bound in the norm of the mechanism, asserted by the caller.
+    sensitivity : SensitivitySampler, SensitivityEstimate, SampleAndAggregate, "aggregate", \
+            KnownSensitivity, "known" or float
+        How much one record can change what is released:
+
+        - SensitivitySampler: sampled at each fit, on records of an oracle. It promises random
+          differential privacy.
+        - SensitivityEstimate: sampled earlier, with the promise of its sampler. All values below
+          promise plain differential privacy.
+        - SampleAndAggregate, or "aggregate" for its defaults: bounded for any estimator, by
+          averaging over blocks of the records.
+        - "known": a bound on paper, for the estimator and the ClipNorm or ClipBox right before it
+          in a pipeline. All other steps must be public.
+        - KnownSensitivity: a bound that checks the estimator, and clips the records to its ranges.
+        - float: a bound in the norm of the mechanism, asserted by the caller.
     release : "auto", "predictions", sequence of str, PredictionTarget, \
-            BernsteinTransformer or target, default="auto"
-        The part of a fit to release. "auto" takes the fitted attributes of
-        :func:`supported_estimators` and compositions of them such as pipelines, the leaves of
-        trees and forests that classify, and of any other estimator its predictions, where the
-        sensitivity is sampled. "predictions" takes the predictions of any estimator at public
-        points, from which a student of its class learns; PredictionTarget has options. Names such
-        as ``["coef_", "intercept_"]``, ``"standardscaler__mean_"`` or ``"estimators_[0]__coef_"``
-        list attributes. They must determine the output, since all others stay as in the public fit.
-        A BernsteinTransformer releases the fitted function (a density, a decision function, a
-        prediction) on its box and lattice, and your own target has a method `restore`.
+            BernsteinTransformer or Target, default="auto"
+        The part of a fit to release:
+
+        - "auto": the fitted attributes of :func:`supported_estimators` and of compositions such as
+          pipelines, and the leaves of trees and forests that classify. Of any other estimator its
+          predictions, if the sensitivity is sampled.
+        - "predictions" or PredictionTarget: predictions at public points, from which a student of
+          the same class learns.
+        - names, such as ``["coef_", "intercept_"]``, ``"standardscaler__mean_"`` or
+          ``"estimators_[0]__coef_"``: these attributes. They must determine the output, since all
+          others stay as in the public fit.
+        - BernsteinTransformer: the fitted function (a density, a decision function, a prediction)
+          on its box and lattice.
+        - Target: a target of your own, with a method `restore`.
     classes : array-like of shape (n_classes,), or list of them for outputs, or None, default=None
         The class labels, which are public. None takes those of the oracle; where there is no
         oracle they are read from y, under a PrivacyLeakWarning.
     prior : oracle or None, default=None
-        With a sensitivity known on paper, a source of plausible records, from which a public code
-        is learned. The promise does not depend on it, but it must not be derived from private data.
-        With a SensitivityEstimate, the oracle that was sampled.
+        A source of plausible records, which must not be derived from private data:
+
+        - for plain differential privacy, records from which a public code is learned. The promise
+          does not depend on it.
+        - for a SensitivityEstimate, the oracle that was sampled.
     accountant : PrivacyAccountant or None, default=None
         The budget that pays for each fit, before the estimator sees the private records. Clones
         share it. None takes `skdp.accounting.default_accountant`.
