@@ -507,7 +507,7 @@ def main():
     parser.add_argument("--releases", type=int, default=20, help="per split and epsilon")
     parser.add_argument("--n-jobs", type=int, default=-1)
     parser.add_argument("--cache", type=Path, default=Path(".cache/utility"))
-    parser.add_argument("--figures", type=Path, help="a folder for one figure per data set")
+    parser.add_argument("--figures", type=Path, help="a folder for one figure per dataset")
     parser.add_argument("--small", action="store_true", help="three rows, without diffprivlib")
     options = parser.parse_args()
     options.epsilons = SMALL if options.small else {}

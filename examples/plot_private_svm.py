@@ -46,7 +46,7 @@ exact = clone(svm).fit(X_train, y_train).score(X_test, y_test)
 # %%
 # The oracle
 # ----------
-# An oracle yields plausible records. This one takes public features, and labels each data set by a
+# An oracle yields plausible records. This one takes public features, and labels each dataset by a
 # random linear rule. So it gives nothing of the diagnoses away: models that are fitted to its
 # records are on average no better than guessing, and all that the private model knows of them it
 # has from the private records.
@@ -61,14 +61,14 @@ print(f"accuracy: exact {exact:.3f}, public records alone {public:.3f}, the mean
 # Two methods
 # -----------
 # As published, all 31 numbers get the same noise, calibrated to their L1 norm, and the sensitivity
-# comes from 1305 pairs of data sets that differ in one record. It serves every epsilon.
+# comes from 1305 pairs of datasets that differ in one record. It serves every epsilon.
 #
 # A code is learned for each epsilon, from 59 pilot pairs: which few directions of the 31 numbers
 # are worth their noise, and how the rest follows from them. Then the sensitivity is sampled in
 # these directions, from 59 other pairs.
 #
 # Neither needs a private record. Each level is shown by 100 releases, seeded so that the figure
-# can be drawn again. They are for illustration: a real data set is released once and without a
+# can be drawn again. They are for illustration: a real dataset is released once and without a
 # seed, and every further release spends more of its privacy.
 
 published = SensitivitySampler(oracle, gamma=0.05, calibration="dkw", random_state=0)

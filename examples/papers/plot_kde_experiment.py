@@ -72,7 +72,7 @@ floor = error([values]).item()
 # draws from the law of the private records, and the published rule reads all pairs.
 #
 # What the library does is drawn beside it: a public code, calibrated by the exact rule to 199
-# pairs. Its oracle knows nothing but the box, and draws each data set from a random density of its
+# pairs. Its oracle knows nothing but the box, and draws each dataset from a random density of its
 # own. A code is learned for one epsilon, so this happens for each of them.
 
 pairs = (kernel(draw(N_PAIRS), lattice) - kernel(draw(N_PAIRS), lattice)) / N_RECORDS

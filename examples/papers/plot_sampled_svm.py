@@ -102,7 +102,7 @@ plt.show()
 # Figure 6: error and epsilon
 # ---------------------------
 # Of a linear classifier the error on two normal laws is known, so nothing is tested on samples.
-# Each point is a mean over data sets and releases. Beside the published curves are the known bound
+# Each point is a mean over datasets and releases. Beside the published curves are the known bound
 # of this machine, which costs no gamma, and what the library does: the exact rule, and a
 # public code with its prior. Here the oracle draws from the law
 # of the private records. A prior from it knows the machine already, which flatters that curve at
