@@ -54,7 +54,7 @@ class ReleaseDisplay(Display):
 
     See Also
     --------
-    skdp.result.ReleaseSummary : The same as a table.
+    skdp.results.summary.ReleaseSummary : The same as a table.
 
     Examples
     --------
