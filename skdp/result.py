@@ -176,7 +176,6 @@ class Release(HasIntervals):
         ValueError
             If the folder holds something else, the value holds a lambda or cannot be written for
             another reason, or there is no oracle to simulate with.
-
         """
         check_count("n_draws", n_draws, "Release.save", at_least=0)
         folder = Path(folder)
