@@ -53,7 +53,8 @@ class Release(HasIntervals):
     numbers : ndarray, dict of str to ndarray, or None, default=None
         The released numbers, by attribute and before any repair. None for a chosen response.
     prior_errors : ndarray, dict of str to ndarray, or None, default=None
-        Standard deviations of the numbers under the prior of a public code. None without a code.
+        Standard deviations of the numbers under the prior of a public code, wider where the release
+        contradicts it. None without a code.
     plan : str, default=""
         The text of the plan that was executed.
     labels : dict of str to pair of lists of str or None, or None, default=None
