@@ -122,8 +122,7 @@ def svm_bound(
     The records are in the unit cube, and there are two classes. The free intercept of
     ``SVC(kernel="linear")`` may jump from -1 to 1 when one record changes its label, so its bound
     is never below 2. ``LinearSVC(loss="hinge")`` penalizes the intercept, the weight of a constant
-    column s, its `intercept_scaling`, and is far more stable. The bound of an SVC is for
-    comparison: PrivateEstimator releases the predictions of an SVC.
+    column s, its `intercept_scaling`, and is far more stable.
 
     Parameters
     ----------

@@ -178,6 +178,8 @@ CASES = {
     "MultiTaskLasso": ({"alpha": 0.1}, two_responses),
     "MultiTaskLassoCV": ({"alphas": [0.01, 0.1], "cv": 2}, two_responses),
     "MissingIndicator": ({"missing_values": 0, "features": "all"}, coded_responses),
+    **{name: ({"kernel": "linear"}, clusters) for name in ("NuSVC", "SVC")},
+    **{name: ({"kernel": "linear"}, responses) for name in ("NuSVR", "SVR")},
     "OneHotEncoder": ({"handle_unknown": "ignore"}, coded_responses),
     "OrdinalEncoder": (
         {"handle_unknown": "use_encoded_value", "unknown_value": -1},
@@ -214,6 +216,8 @@ VARIANTS = [
     ("QuadraticDiscriminantAnalysis", {"reg_param": 0.1, "priors": [0.5, 0.25, 0.25]}),
     ("RobustScaler", {"with_centering": False}),
     ("SimpleImputer", {"strategy": "median"}),
+    ("SVC", {"decision_function_shape": "ovo"}),
+    ("SVC", {"break_ties": True}),
     ("StandardScaler", {"with_mean": False}),
     ("TfidfTransformer", {"use_idf": False}),
 ]

@@ -15,12 +15,16 @@ import numpy as np
 from sklearn.base import clone
 
 from skdp.core.checks import shown
-from skdp.core.classes import isinstance_by_name, named
+from skdp.core.classes import isinstance_by_name, named, public_name
 from skdp.core.types import Estimator
+from skdp.estimators.catalog import entry_of
 from skdp.estimators.catalog.compositions import is_frozen
 
 # Splitters that select records by position.
 _BY_POSITION = named("sklearn.model_selection", "PredefinedSplit TimeSeriesSplit")
+
+# Machines whose coefficients, with a linear kernel, are computed from their support vectors.
+_MACHINES = named("sklearn.svm", "NuSVC NuSVR SVC SVR")
 
 # Parameters that make a fit print, each with its silent value.
 VERBOSITY = {"verbose": 0, "verbosity": 0, "disp": 0, "iprint": -1}
@@ -32,8 +36,17 @@ def describe(estimator: Estimator) -> str:
 
 
 def without_side_effects(estimator: Estimator) -> Estimator:
-    """Return a clone whose fit writes no cache, prints nothing and calls nobody back."""
-    return make_quiet(clone(estimator))
+    """Return a clone whose fit writes no cache, prints nothing and calls nobody back.
+
+    Its machines with a linear kernel keep their coefficients and no records.
+    """
+    configured = make_quiet(clone(estimator))
+    for member in members_in(configured):
+        if public_name(type(member)) in _MACHINES and entry_of(member).reason(member) is None:
+            from skdp.estimators import linear_kernel  # its import takes time
+
+            member.__class__ = getattr(linear_kernel, f"LinearKernel{type(member).__name__}")
+    return configured
 
 
 def check_configuration(estimator: Estimator) -> None:

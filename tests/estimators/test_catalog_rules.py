@@ -85,7 +85,7 @@ def private(estimator, **options):
         (DBSCAN(), "one label for each training record.* Use KMeans"),
         (LocalOutlierFactor(novelty=True), "training records themselves.*predictions"),
         (KNeighborsClassifier(), "training records themselves.*predictions"),
-        (SVC(kernel="linear"), "LinearSVC or LinearSVR. Use release='predictions'"),
+        (SVC(), "unless kernel='linear'.*Use release='predictions'"),
         (NMF(2), "Use PCA .*FrozenEstimator"),
         (PowerTransformer(), "a StandardScaler behind it"),
         (Nystroem(), "landmarks are training records. .*FrozenEstimator"),

@@ -318,7 +318,7 @@ def test_auto_takes_parameters_or_leaves_before_predictions(estimator, described
     ("estimator", "options", "error", "word"),
     [
         (KNeighborsClassifier(), {"sensitivity": 0.1, "classes": [0, 1]}, ValueError, "anchors="),
-        (SVR(), {"sensitivity": 0.1, "prior": MEASURED, "release": "auto"}, ValueError, "Linear"),
+        (SVR(), {"sensitivity": 0.1, "prior": MEASURED, "release": "auto"}, ValueError, "linear"),
         (SVR(), {"sensitivity": 0.1, "release": PredictionTarget(anchors=X)}, ValueError, "prior"),
         (LOGISTIC, {"sensitivity": "known", "classes": [0, 1]}, ValueError, "proved for param"),
         (StandardScaler(), {}, ValueError, "no transform"),

@@ -44,7 +44,9 @@ _UNKNOWN = Entry()
 
 def entry_of(estimator: Estimator) -> Entry:
     """Return the entry of the exact class of an estimator, an empty one if there is none."""
-    return CATALOG.get(type(estimator), _UNKNOWN)
+    kind = type(estimator)
+    stands_for_base = kind.__module__ == "skdp.estimators.linear_kernel"
+    return (CATALOG.inherited if stands_for_base else CATALOG.get)(kind, _UNKNOWN)
 
 
 def traits_of(estimator: Estimator) -> Traits:
@@ -54,8 +56,8 @@ def traits_of(estimator: Estimator) -> Traits:
 
 def released_entry(estimator: Estimator) -> Entry | None:
     """Return the entry by which the exact class of an estimator is released, if any."""
-    entry = CATALOG.get(type(estimator))
-    return None if entry is None or entry.attributes is None else entry
+    entry = entry_of(estimator)
+    return None if entry.attributes is None else entry
 
 
 def is_stateless(estimator: Estimator) -> bool:

@@ -9,6 +9,7 @@ from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_minimum import LogisticCoefficients, SupportVectorCoefficients
 from skdp.estimators.catalog.known_squares import LeastSquares
 from skdp.estimators.catalog.known_sums import ClassMoment, ResponseMoment
+from skdp.estimators.catalog.refused import PREDICT
 
 # Attributes of linear models besides the coefficients: paths, scores, chosen penalties.
 NOT_RELEASED = (
@@ -29,6 +30,16 @@ LINEAR_MODELS = """sklearn.linear_model
 """
 
 COEFFICIENTS = ("coef_", "intercept_ if fit_intercept")
+
+
+def _refuse_kernel(machine: Estimator) -> str | None:
+    """Refuse a kernel that compares with training records, and probabilities, which need folds."""
+    if machine.kernel == "linear" and getattr(machine, "probability", False) is not True:
+        return None
+    return (
+        "its fitted state is the training records that support it, unless kernel='linear', without "
+        f"probabilities. {PREDICT}"
+    )
 
 
 def _derive(released: Estimator, public_fit: Estimator) -> None:
@@ -53,6 +64,14 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.linear_model.LogisticRegression": replace(_linear, known=LogisticCoefficients),
     "sklearn.svm.LinearSVC": replace(_linear, known=SupportVectorCoefficients),
     "sklearn.svm.LinearSVR": _linear,
+    # With a linear kernel they take the classes of `linear_kernel`.
+    "sklearn.svm NuSVC NuSVR SVC SVR": Entry(
+        ("coef_", "intercept_"),
+        numbers="d + 1, for each pair of classes",
+        refuse=_refuse_kernel,
+        known="it does not follow from the steps. For an SVC of two classes with a linear kernel "
+        "pass skdp.bounds.svm_bound as 'sensitivity'",
+    ),
     # Its transform needs further attributes, which would double the numbers.
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Entry(
         ("coef_", "intercept_"),

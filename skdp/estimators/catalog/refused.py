@@ -24,10 +24,7 @@ PREDICTORS: dict[str, str] = {
     "sklearn.neighbors KNeighborsClassifier KNeighborsRegressor KernelDensity LocalOutlierFactor "
     "RadiusNeighborsClassifier RadiusNeighborsRegressor": RECORDS,
     "sklearn.gaussian_process GaussianProcessClassifier GaussianProcessRegressor": RECORDS,
-    "sklearn.svm NuSVC NuSVR OneClassSVM SVC SVR": (
-        "its fitted state is the training records that support it. For a linear kernel use "
-        "LinearSVC or LinearSVR"
-    ),
+    "sklearn.svm.OneClassSVM": "its fitted state is the training records that support it",
     "sklearn.kernel_ridge.KernelRidge": RECORDS,
     "sklearn.semi_supervised LabelPropagation LabelSpreading SelfTrainingClassifier": (
         "which labels it gives to its own records depends on each of them"
