@@ -83,12 +83,14 @@ def with_learned_code(
     *,
     n_samples: int,
     level: float,
+    noise: float = 1.0,
 ) -> Any:
     """Return a mechanism with a code for its noise, or without one where none can be learned.
 
-    `level` is the share of pairs that the calibration covers.
+    `level` is the share of pairs that the calibration covers. `noise` is the size of the noise in
+    units of what the differences call for: less than 1 if they are of fewer records than there are.
     """
-    noises, code = noises_of(mechanism, level), None
+    noises, code = noises_of(mechanism, level, noise), None
     options: Any = {"n_samples": n_samples, "shift": mechanism.shift}
     # pilots may be beyond what doubles can square, or singular to working precision
     with suppress(ValueError), np.errstate(all="ignore"):
@@ -98,13 +100,13 @@ def with_learned_code(
     return mechanism.with_code(code)
 
 
-def noises_of(mechanism: Any, level: float) -> list[Noise]:
+def noises_of(mechanism: Any, level: float, size: float = 1.0) -> list[Noise]:
     """Return the noise of a mechanism: several, where it depends on how many numbers get it."""
     most = mechanism.most_values
     if most is None:
-        return [Noise(mechanism.order, mechanism.unit_deviation(1), level)]
+        return [Noise(mechanism.order, size * mechanism.unit_deviation(1), level)]
     numbers = [n for n in NUMBERS if n <= most]
-    return [Noise(mechanism.order, mechanism.unit_deviation(n), level, n) for n in numbers]
+    return [Noise(mechanism.order, size * mechanism.unit_deviation(n), level, n) for n in numbers]
 
 
 def learn_code(

@@ -41,6 +41,11 @@ class Target(Keyed, ABC):
         private ones, where its sensitivity is known on paper. By default it does not.
     needs_labels : bool
         Whether no value exists where y lacks a public label. By default one does.
+    is_mean : bool
+        Whether the value is a mean over the records, or a smooth function of such means. A code is
+        then learned from datasets of fewer records, since such values hardly differ from those of
+        all, and changes go with one over their number. By default it is not. The promise does not
+        depend on it.
 
     See Also
     --------
@@ -62,6 +67,7 @@ class Target(Keyed, ABC):
     allow_nan: bool = False
     fits_estimator: bool = False
     needs_labels: bool = False
+    is_mean: bool = False
 
     # All that the values of a class of skdp depend on besides the dataset; None: every attribute.
     key_parts: Any = None

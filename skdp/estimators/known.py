@@ -66,9 +66,10 @@ class PublicSteps:
             X.data[np.repeat(refused, np.diff(X.indptr))] = 0
         else:
             X[refused] = 0
-        for clip in self.steps[first_clip:]:
-            X = clip.transform(X)
-        return EVERYTHING.transform(X)
+        for clip in self.steps[first_clip:] or [EVERYTHING]:  # X is a copy in doubles without gaps
+            clip._check(X)
+            X = clip._clip(X)
+        return X
 
     def transform_complete(self, X: Container) -> Container:
         """Return the records that the last step sees if it sees none with a gap, in doubles.
@@ -97,6 +98,7 @@ class KnownTarget(Target):
             y_range = low, high
         front = _front_of([*_flat(public_fit)][:-1], model)
         self.statistic: Statistic = _statistic_of(model)(model, front, y_range)
+        self.is_mean = self.statistic.is_mean
         self.steps = PublicSteps(public_fit, model.n_features_in_)
         self.allow_nan = takes(estimator, "allow_nan")
         self.key_parts = (estimator, self.steps.steps, self.statistic, n_samples)

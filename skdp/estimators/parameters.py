@@ -17,6 +17,7 @@ from skdp.core.metric import OutputMetric
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Named, Values
 from skdp.estimators.catalog import lookup, released_entry
+from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.copies import clean_copy
@@ -48,6 +49,10 @@ class ParameterTarget(Target):
         self.estimator = with_public_structure(without_side_effects(estimator), public_fit)
         self.public_fit = public_fit
         parts = _released_parts(public_fit, release)
+        depth = 1 if is_pipeline(public_fit) else 0  # members of others may depend on each other
+        self.is_mean = is_auto(release) and all(
+            part.entry.of_means and len(part.path) <= depth for part in parts
+        )
         self.names = tuple(full for part in parts for _, full in part.full_names)
         self.estimator, self._parts = with_canonical_steps(self.estimator, public_fit, parts)
         for part in parts:

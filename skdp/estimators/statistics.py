@@ -61,6 +61,8 @@ class Statistic(ABC):
     largest: float
     name: str
     """Name of the mean."""
+    is_mean: ClassVar[bool] = True
+    """Whether it is a mean over the records, and not only bounded like one."""
 
     errors: Matrix | float = 0.0
     """Standard errors of the released mean."""

@@ -58,6 +58,8 @@ class AdditiveTarget(Target):
     (0.002, (4,))
     """
 
+    is_mean = True
+
     def __init__(self, phi: Callable):
         self._phi = as_function_target(phi)
         self.allow_nan = self._phi.allow_nan

@@ -87,6 +87,7 @@ class KnownDensityTarget(FittedFunctionTarget):
     """The density of an estimator as configured, with what bounds it."""
 
     preconditions = "that the box and frozen steps are public"
+    is_mean = True
     seen: NDArray[np.float64]
 
     def __init__(

@@ -41,6 +41,8 @@ from skdp.sensitivity.sampler import SensitivitySampler
 
 N_METRIC_RECORDS = 500
 """Number of the oracle's records from which the metric of the output is learned."""
+MOST_RECORDS = 1000
+"""Most records of a pilot dataset where the value is a mean over them."""
 
 LEAST_SHARE = 0.1
 """Warn when a smaller share of the model is learned from private data."""
@@ -179,6 +181,16 @@ def learn_code(
     return source, mechanism
 
 
+def _n_drawn(target: Target, n_samples: int) -> int:
+    """Return how many records pilots have.
+
+    Of a mean fewer do: it keeps its law but for its sampling error. With n' in the place of n
+    records a change is n / n' times as large, so a code is learned as if there were n' records and
+    n' / n times the noise.
+    """
+    return min(n_samples, MOST_RECORDS) if target.is_mean else n_samples
+
+
 def _learn_sampled(
     mechanism: Mechanism,
     sampler: SensitivitySampler,
@@ -187,14 +199,16 @@ def _learn_sampled(
     schema: Schema,
 ) -> Mechanism:
     """Learn the code from pilot pairs, before a pair is measured."""
-    values, differences = sampler.pilots(target, n_samples, schema)
+    drawn = _n_drawn(target, n_samples)
+    values, differences = sampler.pilots(target, drawn, schema)
     metric = _output_metric(target, sampler, schema)
-    shaken = partial(sampler.shaken_pilots, target, n_samples, schema, values.shape[1])
+    shaken = partial(sampler.shaken_pilots, target, drawn, schema, values.shape[1])
     values, differences = without_rounding(values, differences, metric, shaken)
     statistic = sampler.plan(n_samples, mechanism).order_statistic
     level = statistic.k / (statistic.n_pairs + 1)
+    size = drawn / n_samples
     return with_learned_code(
-        mechanism, values, differences, metric, n_samples=n_samples, level=level
+        mechanism, values, differences, metric, n_samples=drawn, level=level, noise=size
     )
 
 
@@ -205,11 +219,13 @@ def _learn_within(
     if known.geometry.code is not None:  # learned for an earlier release
         return known, mechanism
     refuse_zero(known.for_geometry(mechanism.geometry, n_samples))
-    values, differences = known.prior.pilots(known.bounded(target), n_samples, schema)
+    bounded = known.bounded(target)
+    drawn = _n_drawn(bounded, n_samples)
+    values, differences = known.prior.pilots(bounded, drawn, schema)
     metric = _output_metric(target, known, schema)
-    check_pilots_within(known, values, differences)
+    check_pilots_within(known, values, differences * (drawn / n_samples))
     mechanism = with_bounded_code(
-        mechanism, known.value, values, differences, metric, n_samples=n_samples
+        mechanism, known.value, values, differences, metric, n_samples=drawn
     )
     if mechanism.geometry.code is None:
         return known, mechanism
@@ -218,7 +234,7 @@ def _learn_within(
         public = known.public_dataset(n_samples, schema, attempt=OUTPUT_DATASET)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # only the shape of the value is used
-            shape = np.shape(known.bounded(target)(*public.parts, seed=0))
+            shape = np.shape(bounded(*public.parts, seed=0))
     return encoded(known, mechanism.geometry, shape), mechanism
 
 

@@ -152,7 +152,7 @@ class ClippedTarget(Target):
     def __init__(self, target: Target, ranges: Ranges):
         self.target = target
         self.ranges = ranges
-        self.description = target.description
+        self.description, self.is_mean = target.description, target.is_mean
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
         """Evaluate the target on the clipped records."""

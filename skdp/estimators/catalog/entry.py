@@ -60,6 +60,8 @@ class Entry(Traits):
     repairs: Mapping[str, Callable[..., NDArray]] = field(default_factory=dict)
     # ``rule(values, public_values, errors, public_fit)`` raises a divisor that noise hides
     divisors: Mapping[str, Callable[..., NDArray]] = field(default_factory=dict)
+    # whether they are means over the records, or smooth functions of such means
+    of_means: bool = False
     # fitted attributes that are public metadata: they must equal those of the public fit
     public: tuple[str, ...] = ()
     # attributes of the public fit, separated by spaces, that would mislead: nothing replaces them

@@ -81,10 +81,10 @@ ENTRIES: dict[str, Entry] = {
     ),
     # Our own models, which learn one moment.
     "skdp.estimators.moments.MomentClassifier": Entry(
-        ("moment_",), _derive, numbers="(k - 1)(d + 1)", known=ClassMoment
+        ("moment_",), _derive, of_means=True, numbers="(k - 1)(d + 1)", known=ClassMoment
     ),
     "skdp.estimators.moments.MomentRegressor": Entry(
-        ("moment_",), _derive, numbers="d + 1", known=ResponseMoment
+        ("moment_",), _derive, of_means=True, numbers="d + 1", known=ResponseMoment
     ),
     "sklearn.linear_model.SGDOneClassSVM": Entry(("coef_", "offset_"), numbers="d + 1"),
     "sklearn.neural_network MLPClassifier MLPRegressor": Entry(

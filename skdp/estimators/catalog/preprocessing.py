@@ -150,6 +150,7 @@ ENTRIES: dict[str, Entry] = {
         attributes=("mean_ if with_mean", "var_ if with_std"),
         finish=_finish_variances,
         read=_read_variances,
+        of_means=True,
         repairs={"var_": nonnegative},
         divisors={"var_": raised_divisors, "scale_": raised_divisors},
         numbers="2 d",

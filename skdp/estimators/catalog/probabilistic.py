@@ -120,6 +120,7 @@ def _dummy_regressor(fitted: Estimator) -> tuple[str, ...]:
 ENTRIES: dict[str, Entry] = {
     "sklearn.naive_bayes.GaussianNB": Entry(
         ("class_prior_ if not priors", "theta_", "var_"),
+        of_means=True,
         repairs={"class_prior_": on_simplex, "var_": positive},
         divisors={"var_": raised_divisors},
         numbers="2 k d + k",
