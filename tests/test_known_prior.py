@@ -5,13 +5,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.ensemble import BaggingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skdp import (
+    ClipNorm,
     GaussianMechanism,
     KnownSensitivity,
     L2LaplaceMechanism,
     LaplaceMechanism,
+    MomentClassifier,
     PrivateEstimator,
     PublicDataOracle,
     SensitivitySampler,
@@ -19,6 +27,7 @@ from skdp import (
     release,
 )
 from skdp.bounds import mean_bound, svm_bound
+from skdp.planning import learning
 
 N, D = 400, 30
 DIRECTIONS = np.random.default_rng(99).normal(size=(3, D)) / 30
@@ -182,6 +191,58 @@ def test_an_estimator_whose_bound_is_known_is_decoded_too():
     wrong = model.set_params(sensitivity=replace(bound, prior=three), classes=[0, 1, 2])
     with pytest.raises(ValueError, match="known sensitivity is for 2 classes"):
         wrong.fit(X, y)
+
+
+LARGE = 20_000
+SOLVER = {LogisticRegression: {"solver": "liblinear", "C": 0.01}}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "is_mean"),
+    [
+        (MomentClassifier(), True),
+        (make_pipeline(StandardScaler(), MomentClassifier()), True),
+        (GaussianNB(), True),
+        (make_pipeline(PCA(2), MomentClassifier()), False),
+        (BaggingClassifier(GaussianNB(), 2), False),
+        (LogisticRegression(), False),
+    ],
+)
+@pytest.mark.parametrize("sensitivity", ["known", "sampled"])
+def test_pilots_of_a_mean_have_fewer_records(monkeypatch, estimator, is_mean, sensitivity):
+    """The code is as good as that of pilots of all records, and the bound is that of all."""
+    if sensitivity == "known" and not isinstance(estimator, MomentClassifier | LogisticRegression):
+        pytest.skip("no bound on paper")
+    asked = []
+
+    def oracle(n, rng):
+        asked.append(n)
+        return labeled(n, rng)
+
+    prior, n = seeded(oracle, 19), LARGE if is_mean else 1500
+    options = {"sensitivity": prior}
+    if sensitivity == "known":
+        model = make_pipeline(ClipNorm(1.5), estimator.set_params(**SOLVER.get(type(estimator), {})))
+        options = {"sensitivity": "known", "prior": prior}
+    else:
+        model = estimator
+    X, y = labeled(n + 2000, np.random.default_rng(1))
+    private = PrivateEstimator(
+        model, mechanism=LaplaceMechanism(0.5), classes=[0, 1], random_state=0, **options
+    )
+    scores, values = [], []
+    for most in (learning.MOST_RECORDS, n):
+        monkeypatch.setattr(learning, "MOST_RECORDS", most)
+        asked.clear()
+        plan = private.plan(n, like=(X[:n], y[:n]))
+        n_pilots = sum(size == most + 1 for size in asked)
+        assert (n_pilots >= 19) == (is_mean or most == n)
+        released = [plan.execute(X[:n], y[:n], random_state=seed).value for seed in range(3)]
+        scores.append(np.mean([each.score(X[n:], y[n:]) for each in released]))
+        values.append(plan.sensitivity.value)
+    assert abs(scores[0] - scores[1]) <= 0.003
+    if sensitivity == "known":
+        assert values[0] == pytest.approx(values[1], rel=1e-8)
 
 
 def tiny(value=1e-5, **options):

@@ -47,6 +47,7 @@ class MomentModel(BaseEstimator):
     constant: float
     shrinkage: float
     second_moment: Any
+    shrinkage_: float
 
     def fit(self, X: Container, y: Container) -> Self:
         """Compute the moments and the coefficients.
@@ -67,6 +68,7 @@ class MomentModel(BaseEstimator):
         options = {"accept_sparse": "csr", "y_numeric": is_regressor(self)}
         X, y = validate_data(self, X, y, dtype=np.float64, **options)
         self._see(y)
+        self.shrinkage_ = float(self.shrinkage)
         self.moment_ = mean_product(self._codes(y), with_constant(X, self.constant))
         if self.second_moment is None:
             rows = with_constant(X, 1.0)
@@ -109,7 +111,7 @@ class MomentModel(BaseEstimator):
         isotropic = np.zeros_like(second)
         np.fill_diagonal(isotropic, np.trace(second[:d, :d]) / d)
         isotropic[d, d] = 1.0
-        shrunk = (1 - self.shrinkage) * second + self.shrinkage * isotropic
+        shrunk = (1 - self.shrinkage_) * second + self.shrinkage_ * isotropic
         if self.constant == 0:
             solved = moment @ linalg.pinvh(shrunk[:d, :d])
             return np.hstack([solved, np.zeros((len(moment), 1))])
@@ -173,7 +175,8 @@ class MomentClassifier(ClassifierMixin, MomentModel):
     second_moment : array-like of shape (n_features + 1, n_features + 1), or None, default=None
         Public mean of (x, 1)(x, 1)^T; or of x x^T, shape (n_features, n_features), where features
         have mean 0. None takes that of the records of fit: for a private fit those of the oracle,
-        or an isotropic one where the sensitivity is known on paper.
+        or where the sensitivity is known on paper, an isotropic one around the mean of x, which is then
+        released too. Noise grows by half; with features of mean 0 an identity matrix is better.
     classes : array-like of shape (n_classes,) or None, default=None
         The class labels; None takes those that occur in fit.
     refit_on : array-like, sparse or data frame of shape (n_public, n_features), or None, \
@@ -187,6 +190,8 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         The released mean of code times (x, c), without its last column where c is 0.
     second_moment_ : ndarray of shape (n_features + 1, n_features + 1)
         The mean of (x, 1)(x, 1)^T, given or computed, before shrinkage.
+    shrinkage_ : float
+        The share by which it is shrunk; 0 where only its isotropic part is known.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients of the decision function; one row for two classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -311,6 +316,8 @@ class MomentRegressor(RegressorMixin, MomentModel):
         The released mean of t times (x, c), without its last column where c is 0.
     second_moment_ : ndarray of shape (n_features + 1, n_features + 1)
         The mean of (x, 1)(x, 1)^T, given or computed, before shrinkage.
+    shrinkage_ : float
+        The share by which it is shrunk; 0 where only its isotropic part is known.
     coef_ : ndarray of shape (n_features,)
         Coefficients.
     intercept_ : float

@@ -14,6 +14,15 @@ from skdp.estimators.catalog.repairs import TINY, on_simplex, positive, raised_d
 from skdp.estimators.moments import class_codes, with_constant
 from skdp.estimators.statistics import Front, OfClasses, Products
 
+COMMON = math.sqrt(1 / 8)
+"""Entry that the codes of two or three classes have in common, which brings the mean of x."""
+SPREAD = 2.0
+"""Variance in the direction in which classes differ, of the mean one: measured are 1 to 8."""
+LEAST_VARIANCE = 0.1
+"""Of the mean square of x, whatever its mean."""
+LEAST_SIGNAL = 1e-3
+"""With less the majority is predicted anyway."""
+
 
 class Counts(OfClasses):
     """Class counts and sums of each column and class, for a MultinomialNB."""
@@ -38,33 +47,73 @@ class Counts(OfClasses):
 
 
 class ClassMoment(OfClasses):
-    """The moment of a MomentClassifier; from four classes on, each class has a row of its own."""
+    """The moment of a MomentClassifier, and the mean of x where no second moment is given.
+
+    Codes that have an entry in common bring the mean. From four classes on each class has a row of
+    its own.
+    """
 
     name = "moment_"
 
     def _bound(self, estimator: Estimator) -> None:
-        """Two codes are sqrt 2 apart; within a class the constant cancels."""
+        """Two codes are sqrt 2 apart; the constant cancels within a class, its mean everywhere."""
+        radius, absolute, self.constant = self.front.radius, self.front.absolute, estimator.constant
+        self.learns_mean = estimator.second_moment is None and self.constant > 0
         super()._bound(estimator)
-        radius, self.constant = self.front.radius, estimator.constant
         table = self._table()
         if len(table) == table.shape[1]:
             self.name = "class_moments"
         length = float(np.linalg.norm(table, axis=1).max())
         longest = float(np.abs(table).sum(axis=1).max())
+        common = COMMON if self.learns_mean and len(table) < 4 else 0.0
+        apart = length if common and len(table) == 2 else longest
+        if self.learns_mean:  # the largest constant that adds nothing
+            self.constant = max(self.constant, radius * math.sqrt(2 * length**2 - 1))
         self._measure(
             self.n_features + (self.constant > 0),
             math.hypot(radius, self.constant),
-            longest * (self.front.absolute + self.constant),
-            (0.0, 2 * radius * length),
+            (longest - common) * (absolute + self.constant) + (apart - longest + common) * absolute,
+            (2 * longest * absolute, 2 * radius * length),
         )
 
     def _table(self) -> Matrix:
-        return class_codes(len(self.classes)) if len(self.classes) < 4 else super()._table()
+        """Return codes whose products are [same] - q, with q between 0 and 1 / k."""
+        n_classes = len(self.classes)
+        if n_classes > 3:
+            return super()._table()
+        return np.hstack([class_codes(n_classes), np.full((n_classes, int(self.learns_mean)), COMMON)])
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Turn the rows of the classes into codes."""
+        """Turn the rows into codes; with a mean of x take covariances in the place of moments."""
         codes = class_codes(len(self.classes))
-        put_moment(released, codes.T @ mean if len(mean) == len(codes) else mean, self.front)
+        if not self.learns_mean:
+            put_moment(released, codes.T @ mean if len(mean) == len(codes) else mean, self.front)
+            return
+        to_classes = np.linalg.inv(self._table().T)
+        to_codes, to_all = codes.T @ to_classes, to_classes.sum(axis=0)
+        squares = np.broadcast_to(self.errors, mean.shape) ** 2
+        of_codes, of_all = to_codes**2 @ squares, (to_all**2 @ squares)[:-1]
+        center = (to_all @ mean)[:-1]
+        kept = _signal(center, of_all)
+        center = kept * center
+        shares = codes.T @ on_simplex(to_classes @ mean[:, -1] / self.constant)[:, None]
+        moment = (to_codes @ mean)[:, :-1]
+        of_shares = of_codes[:, -1:] / self.constant**2
+        noise = of_codes[:, :-1] + (kept * shares) ** 2 * of_all + center**2 * of_shares
+        signal = _signal(moment - shares * center, noise)
+        released.moment_ = np.hstack([moment, released.constant * shares])
+        within = self.front.squares
+        within = within * max(1 - np.sum(center**2) / within.sum(), LEAST_VARIANCE)
+        released.shrinkage_ = 0.0
+        second = np.diag(np.append(SPREAD * within / max(signal, LEAST_SIGNAL), 0.0))
+        mean_of_all = np.append(center, 1.0)
+        released.second_moment_ = second + np.outer(mean_of_all, mean_of_all)
+
+
+def _signal(numbers: Matrix, noise: Matrix) -> float:
+    """Return which share of the squares of numbers is no noise, as James and Stein estimate it."""
+    size = np.sum(numbers**2)
+    return max(0.0, 1 - float(np.sum(noise) / size)) if size > 0 else 0.0
 
 
 def put_moment(released: Estimator, moment: Matrix, front: Front) -> None:
