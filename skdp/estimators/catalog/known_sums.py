@@ -81,7 +81,9 @@ class ClassMoment(OfClasses):
         n_classes = len(self.classes)
         if n_classes > 3:
             return super()._table()
-        return np.hstack([class_codes(n_classes), np.full((n_classes, int(self.learns_mean)), COMMON)])
+        return np.hstack(
+            [class_codes(n_classes), np.full((n_classes, int(self.learns_mean)), COMMON)]
+        )
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         """Turn the rows into codes; with a mean of x take covariances in the place of moments."""
