@@ -27,7 +27,7 @@ from skdp import (
     release,
 )
 from skdp.bounds import mean_bound, svm_bound
-from skdp.planning import learning
+from skdp.planning import making
 
 N, D = 400, 30
 DIRECTIONS = np.random.default_rng(99).normal(size=(3, D)) / 30
@@ -223,8 +223,8 @@ def test_pilots_of_a_mean_have_fewer_records(monkeypatch, sensitivity, estimator
     noise = LaplaceMechanism(0.5)
     model = PrivateEstimator(estimator, mechanism=noise, classes=[0, 1], random_state=0, **options)
     plans, scores = [], []
-    for most in (learning.MOST_RECORDS, n):
-        monkeypatch.setattr(learning, "MOST_RECORDS", most)
+    for most in (making.MOST_RECORDS, n):
+        monkeypatch.setattr(making, "MOST_RECORDS", most)
         asked.clear()
         plans.append(model.plan(n, like=(X[:n], y[:n])))
         assert (asked.count(most + 1) >= 19) == (is_mean or most == n)

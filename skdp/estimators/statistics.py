@@ -61,7 +61,7 @@ class Statistic(ABC):
     largest: float
     name: str
     """Name of the mean."""
-    is_mean: ClassVar[bool] = True
+    is_mean = True
     """Whether it is a mean over the records, and not only bounded like one."""
 
     errors: Matrix | float = 0.0
