@@ -15,7 +15,7 @@ from skdp.estimators.moments import class_codes, with_constant
 from skdp.estimators.statistics import Front, OfClasses, Products
 
 COMMON = math.sqrt(1 / 8)
-"""Entry that the codes of two or three classes have in common, which brings the mean of x."""
+"""Entry that the codes of two classes have in common, which brings the mean of x."""
 SPREAD = 2.0
 """Variance in the direction in which classes differ, of the mean one: measured are 1 to 8."""
 LEAST_VARIANCE = 0.1
@@ -47,7 +47,7 @@ class Counts(OfClasses):
 
 
 class ClassMoment(OfClasses):
-    """The moment of a MomentClassifier, and the mean of x where no second moment is given.
+    """The moment of a MomentClassifier; of two classes and no public records the mean of x too.
 
     Codes that have an entry in common bring the mean. From four classes on each class has a row of
     its own.
@@ -58,15 +58,16 @@ class ClassMoment(OfClasses):
     def _bound(self, estimator: Estimator) -> None:
         """Two codes are sqrt 2 apart; the constant cancels within a class, its mean everywhere."""
         radius, absolute, self.constant = self.front.radius, self.front.absolute, estimator.constant
-        self.learns_mean = estimator.second_moment is None and self.constant > 0
+        alone = estimator.second_moment is None and estimator.refit_on is None
+        self.learns_mean = alone and len(estimator.classes_) == 2 and self.constant > 0
         super()._bound(estimator)
         table = self._table()
         if len(table) == table.shape[1]:
             self.name = "class_moments"
         length = float(np.linalg.norm(table, axis=1).max())
         longest = float(np.abs(table).sum(axis=1).max())
-        common = COMMON if self.learns_mean and len(table) < 4 else 0.0
-        apart = length if common and len(table) == 2 else longest
+        common = COMMON * self.learns_mean
+        apart = length if common else longest
         if self.learns_mean:  # the largest constant that adds nothing
             self.constant = max(self.constant, radius * math.sqrt(2 * length**2 - 1))
         self._measure(
@@ -93,7 +94,8 @@ class ClassMoment(OfClasses):
             return
         to_classes = np.linalg.inv(self._table().T)
         to_codes, to_all = codes.T @ to_classes, to_classes.sum(axis=0)
-        squares = np.broadcast_to(self.errors, mean.shape) ** 2
+        noise_of = self.errors if self.usual is None else 0.0  # what a prior decodes is shrunk
+        squares = np.broadcast_to(noise_of, mean.shape) ** 2
         of_codes, of_all = to_codes**2 @ squares, (to_all**2 @ squares)[:-1]
         center = (to_all @ mean)[:-1]
         kept = _signal(center, of_all)
