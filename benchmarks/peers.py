@@ -1,4 +1,4 @@
-"""Score the models of diffprivlib; utility.py runs this in an environment that has it.
+"""Score the models of diffprivlib or of interpret, in an environment that has the one asked for.
 
 Usage: python peers.py KIND TASK.npz SCORES.npy
 """
@@ -8,16 +8,20 @@ import warnings
 from itertools import product
 
 import numpy as np
-from diffprivlib.models import (
-    GaussianNB,
-    LinearRegression,
-    LogisticRegression,
-    RandomForestClassifier,
-    StandardScaler,
-)
-from diffprivlib.tools import histogram
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as ExactScaler
+
+try:
+    from diffprivlib.models import (
+        GaussianNB,
+        LinearRegression,
+        LogisticRegression,
+        RandomForestClassifier,
+        StandardScaler,
+    )
+    from diffprivlib.tools import histogram
+except ImportError:  # they pin different versions of scikit-learn
+    from interpret.privacy import DPExplainableBoostingClassifier
 
 GRID = np.linspace(0, 1, 401)
 
@@ -89,6 +93,23 @@ def density(task, epsilon, bins):
     return np.abs(values - task["test_y"]).mean()
 
 
+def boosting(task, epsilon, n_numbers):
+    """Fit an additive model by boosting, delta 1e-5; columns after so many are categories."""
+    X = task["public_X"]
+    n_numbers = X.shape[1] if n_numbers is None else n_numbers
+    names = [f"x{j}" for j in range(X.shape[1])]
+    bounds = zip(X.min(axis=0)[:n_numbers], X.max(axis=0)[:n_numbers], strict=True)
+    model = DPExplainableBoostingClassifier(
+        feature_names=names,
+        feature_types=["continuous"] * n_numbers + ["nominal"] * (X.shape[1] - n_numbers),
+        epsilon=epsilon,
+        delta=1e-5,
+        n_jobs=1,
+        privacy_bounds=dict(zip(names, bounds, strict=False)),
+    )
+    return model.fit(*private(task)).score(*test(task))
+
+
 def private(task):
     return task["private_X"], task["private_y"]
 
@@ -106,6 +127,8 @@ PEERS = {
     "scaler": (scaler, (0.95, 0.99, 1.0), min),
     "linear": (linear, (0.8, 0.95, 1.0), max),
     "histogram": (density, (5, 10, 20), min),
+    "boosting": (boosting, (None,), max),
+    "boosting-mixed": (boosting, (5,), max),
 }
 
 

@@ -67,7 +67,10 @@ from skdp import (
     SensitivitySampler,
 )
 
-PEER = "diffprivlib==0.6.6", "scikit-learn==1.7.*"
+PEERS = {
+    "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.7.*"),
+    "interpret": ("interpret-core==0.7.8", "scikit-learn", "pandas"),
+}
 MAX_N, MANY = 20_000, 10_000  # of so many records clips take away more than the noise they save
 N_SIMULATED = 20  # datasets of the oracle, on which the number of components is chosen
 GRID = np.linspace(0, 1, 401)[:, None]
@@ -395,15 +398,15 @@ def run(name, seed, options):
     return scores
 
 
-def peer_python(folder):
-    """Return the interpreter of an environment with diffprivlib, None if it cannot be made."""
-    python = folder.absolute() / "peer" / "bin" / "python"
+def peer_python(folder, peer="diffprivlib"):
+    """Return the interpreter of an environment with the peer, None if it cannot be made."""
+    python = folder.absolute() / peer / "bin" / "python"
     if not python.exists():
-        venv.create(folder / "peer", with_pip=True)
-    command = [python, "-m", "pip", "install", "--quiet", *PEER]
+        venv.create(folder / peer, with_pip=True)
+    command = [python, "-m", "pip", "install", "--quiet", *PEERS[peer]]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     if found.returncode:
-        print("diffprivlib is left out, as it cannot be installed:", found.stderr.strip()[-300:])
+        print(peer, "is left out, as it cannot be installed:", found.stderr.strip()[-300:])
         return None
     return python
 
