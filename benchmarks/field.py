@@ -354,7 +354,7 @@ def print_table(name, options):
     """Run a table and print it, a line for each entry."""
     table = TABLES[name]
     entries = list(table.entries(options))
-    seeds = range(1 if options.small else table.n_splits)
+    seeds = range(1 if options.small else min(table.n_splits, options.splits))
     tasks = [(entry, seed) for entry in entries for seed in seeds]
     found = joblib.Parallel(n_jobs=options.n_jobs)(
         joblib.delayed(run)(name, *task, options) for task in tasks
@@ -392,6 +392,7 @@ def main():
     parser.add_argument("--data", type=Path, help="folder of adult.data.gz and rice.arff.gz")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--cache", type=Path, default=Path(".cache/field"))
+    parser.add_argument("--splits", type=int, default=9, help="of a table at most")
     parser.add_argument("--n-jobs", type=int, default=-1)
     parser.add_argument(
         "--small", action="store_true", help="made-up records, few models, no peers"
