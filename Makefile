@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each worker would compile all tests anew if no bytecode were kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-oldest test-versions flaky lint dist docs examples notebooks papers bench bench-smoke clean
+.PHONY: help demo test test-fast test-oldest test-versions flaky lint dist docs examples notebooks papers bench bench-smoke field clean
 
 help:
 	@echo "make demo         private and exact SVM on real data, side by side"
@@ -31,6 +31,7 @@ help:
 	@echo "make notebooks    write examples/notebooks/ anew from scripts, with outputs"
 	@echo "make papers       the experiments of the papers in full; PAPERS=examples/papers/plot_x.py for one"
 	@echo "make bench        what sampling costs; BENCHMARKS=benchmarks/utility.py for another script"
+	@echo "make field DATA=folder  ours and others on Adult and rice; FIELD='--tables rice' for one table"
 	@echo "make bench-smoke  every benchmark in its small mode, two at a time"
 	@echo "make clean        remove environments and everything built"
 
@@ -109,7 +110,10 @@ bench: $(STAMP)
 	@set -e; for script in $(BENCHMARKS); do \
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
-SMALL := audit_estimators compare coverage flakiness floating_point mutation search utility
+SMALL := audit_estimators compare coverage field flakiness floating_point mutation search utility
+field: $(STAMP)
+	$(BIN)/python benchmarks/field.py --data $(DATA) $(FIELD)
+
 bench-smoke: export OMP_NUM_THREADS := 1
 bench-smoke: $(STAMP)
 	printf '%s\n' $(SMALL) | xargs -P 2 -I {} $(BIN)/python benchmarks/{}.py --small
