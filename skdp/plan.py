@@ -90,12 +90,16 @@ class ReleasePlan(HasExpectedScore):
     scoring : str, callable or None, default=None
         The score of `expected_score`, as in scikit-learn. None takes the method `score` of what is
         released.
+    made_up : Oracle or None, default=None
+        Source of made-up records that are scored where there is no oracle.
     accountant : PrivacyAccountant or None, default=None
         The budget that pays for an execution that names none. A plan with an accountant in memory
         cannot be pickled; ``dataclasses.replace(plan, accountant=None)`` can.
 
     Attributes
     ----------
+    advice : str
+        The setting that may score more than the expected score by over .05; empty for none.
     guarantee : PrivacyGuarantee
         The promise of a release with noise from the operating system.
     n_evaluations : int
@@ -107,8 +111,9 @@ class ReleasePlan(HasExpectedScore):
         numbers, for private data that are like the oracle's, up to the `shift`. None if the
         mechanism cannot tell.
     expected_score : ExpectedScore or None
-        The score of such a release on public datasets, beside exact models and the model of public
-        records alone. None where the released value has no score, or nothing public can be drawn.
+        The score of such a release on public or made-up datasets, beside exact models and the model
+        of public records alone or a guess. None where the released value has no score, or nothing
+        can be drawn.
     public_estimator : estimator object or None
         The model of the public records alone: the mean of public fits. None without public records.
     share_learned : float in [0, 1]
@@ -156,7 +161,9 @@ class ReleasePlan(HasExpectedScore):
     names: list[str] | None = None
     gaps: frozenset[int] | None = field(default=None, repr=False)
     scoring: Scoring = field(default=None, repr=False)
+    made_up: Oracle | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
+    advice: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as after `dataclasses.replace`."""

@@ -43,6 +43,7 @@ def plan_text(plan: Any) -> str:
         rows += [("expected score", str(plan.expected_score))]
     elif code is not None:
         rows += [("learned", f"{plan.share_learned:.0%} of what public fits leave open")]
+    rows += [("advice", plan.advice)]
     if not hasattr(target, "released"):  # else nobody reads the numbers
         rows += [("std. errors", said) for said in _errors(plan)]
     lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
