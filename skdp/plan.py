@@ -322,12 +322,12 @@ class ReleasePlan(HasExpectedScore):
         code, shape, priors = self.mechanism.geometry.code, self.sensitivity.shape, None
         most, said = 0.0, ""
         if code is not None and shape is not None:
-            priors = code.deviations.reshape(shape)
+            deviations = code.deviations.reshape(shape)
             planned = self.mechanism.standard_errors(shape, self.sensitivity.value)
             if errors is not None and planned is not None:  # a prior that is contradicted is wider
                 wider = np.divide(errors, planned, out=np.ones(shape), where=planned > 0)
-                priors = priors * np.maximum(wider, 1)
-            priors = self._named(priors)
+                deviations = deviations * np.maximum(wider, 1)
+            priors = self._named(deviations)
         if code is not None and errors is not None and numbers is not None:
             far = flat_numbers(target.by_name(distance_from_prior(code, value, errors))[0])
             most = float(far.max(initial=0))
