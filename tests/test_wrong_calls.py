@@ -149,7 +149,6 @@ EARLY = [
     *each("confidence", "'confidence'", (0, 1, 2, "a", NAN),
           lambda c: sampling(calibration="conditional", confidence=c)),
     *each("n_jobs", "'n_jobs'", (0, 1.5, "a", True), lambda n: sampling(n_jobs=n)),
-    *each("memory", "'memory'", (3, object), lambda m: sampling(memory=m)),
     *each("verbose", "'verbose'", ("a", 1.5, True), lambda v: sampling(verbose=v)),
     *each("seed of pairs", "'random_state'", ("a", -1, 1.5, True),
           lambda s: sampling(random_state=s)),

@@ -205,8 +205,8 @@ class FunctionTarget(Target):
     """A Python function as a target.
 
     A function of an installed package is known by its name and the version of the package. Give any
-    other one a `key` to use its estimates again, to keep its pairs in a `memory`, or to execute its
-    plans in another process.
+    other one a `key` to use its estimates and its pairs again, or to execute its plans in another
+    process.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ from skdp.sensitivity.pairs import (
     measure,
     pilot_rows,
 )
-from skdp.sensitivity.store import STORE, Evaluation, key_in_folder, key_in_store
+from skdp.sensitivity.store import STORE, Evaluation, key_in_store
 from skdp.sensitivity.trial import try_oracle
 
 T = TypeVar("T")
@@ -71,22 +71,17 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     n_jobs : int or None, default=None
         Number of parallel workers, as in scikit-learn. The norms do not depend on it. A job that
         takes less time than starting workers runs without them.
-    memory : joblib.Memory, str, pathlib.Path or None, default=None
-        Where finished chunks of pairs of two evaluations are kept, public numbers all, so that an
-        interrupted run can be resumed and processes can share it. A run finds its chunks by oracle,
-        target and seed: give `random_state`, and to functions and classes that are not from an
-        installed package a key, in an attribute ``__skdp_key__``.
     verbose : int or None, default=None
-        What is shown of the progress. None says in terminals and notebooks how long a run of more
-        than ten seconds takes, and shows a bar after two seconds if tqdm is installed. A positive
-        number does so everywhere and from the start, with lines where there is no bar. 0 shows
-        nothing.
+        What is said of the progress. None says in terminals and notebooks how long a run of more
+        than ten seconds takes, and a few times how far it is. A positive number says so everywhere
+        and of each run. 0 says nothing.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Seed of the sampling, which is public and which the estimate records. With an integer, pairs
-        of the same target, oracle, form and `n_samples` that were evaluated before in the process
-        are not evaluated again, as in folds of equal size; without a `memory`, which keeps them
-        instead, and up to 64 MB. A generator gives each fit another seed, but clones share its
-        state and draw the same pairs.
+        of the same target, oracle, form and `n_samples` that were evaluated before in the process,
+        up to 64 MB of them, are not evaluated again, as in folds of equal size or after an
+        interrupt. Functions and classes that are not from an installed package need a key for it,
+        in an attribute ``__skdp_key__``. A generator gives each fit another seed, but clones share
+        its state and draw the same pairs.
 
     See Also
     --------
@@ -118,7 +113,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         calibration: str = "exact",
         confidence: float | None = None,
         n_jobs: int | None = None,
-        memory: object = None,
         verbose: int | None = None,
         random_state: Seed = None,
     ):
@@ -128,7 +122,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.calibration = calibration
         self.confidence = confidence
         self.n_jobs = n_jobs
-        self.memory = memory
         self.verbose = verbose
         self.random_state = random_state
 
@@ -212,7 +205,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         source, records, rows = self._prepare(target, n_samples, schema, pair_key)
         statistic = self._statistic(few=geometry.code is not None and rows is None)
         if rows is None:
-            chunks = self._run(source, partial(measure, geometry), statistic.n_pairs, geometry)
+            chunks = self._run(source, partial(measure, geometry), statistic.n_pairs)
         else:  # they take too little time to be kept
             job = Job(RecordPairs(source, rows, geometry, records), Outcomes.as_it_is, key="")
             chunks = run(job, [], statistic.n_pairs, self._resources, at_once=BLOCK_SIZE)
@@ -303,23 +296,17 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         source: PairSource,
         finish: Callable[[list[Evaluation]], T],
         n_pairs: int,
-        geometry: Geometry | None = None,
         later: int = 0,
     ) -> Generator[T, None, None]:
-        """Evaluate pairs chunk by chunk; a folder keeps what a geometry makes of them."""
-        known: list[Evaluation] = []
-        if self.memory is None:
-            key = key_in_store(*source.facts)
-            known = STORE.first(key, n_pairs)
-            self._n_reused += 2 * len(known)
-        else:
-            key = key_in_folder(*source.facts, geometry and (geometry.key, geometry.code))
-        job = Job(source, finish, key)
-        return run(job, known, n_pairs, self._resources, later=later)
+        """Evaluate pairs chunk by chunk, but those that are in the store."""
+        key = key_in_store(*source.facts)
+        known = STORE.first(key, n_pairs)
+        self._n_reused += 2 * len(known)
+        return run(Job(source, finish, key), known, n_pairs, self._resources, later=later)
 
     @property
     def _resources(self) -> Resources:
-        return Resources(self.n_jobs, self.memory, self.verbose)
+        return Resources(self.n_jobs, self.verbose)
 
     @property
     def draws_from(self) -> Oracle:

@@ -71,10 +71,10 @@ def test_no_record_of_a_pilot_pair_is_in_another_pair():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("chunk_size", [1, 7, 50])
-def test_differences_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, chunk_size):
+@pytest.mark.parametrize("seconds", [0.0, 1e-3, 1e9])
+def test_differences_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, seconds):
     expected = sampler().pilots(mean, 5)
-    monkeypatch.setattr(execution, "CHUNK_SIZE", chunk_size)
+    monkeypatch.setattr(execution, "CHUNK_SECONDS", seconds)
     pilots = sampler(n_jobs=n_jobs).pilots(mean, 5)
     assert [each.tobytes() for each in pilots] == [each.tobytes() for each in expected]
 

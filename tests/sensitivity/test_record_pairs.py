@@ -117,7 +117,7 @@ def test_additive_pairs_depend_on_seed_and_number_only(n_jobs, monkeypatch):
     oracle = UniformOracle([(0, 1)])
     few = norms(AdditiveTarget(phi), oracle, n_pairs=30, n_jobs=n_jobs).norms
     many = norms(AdditiveTarget(phi), oracle, n_pairs=9000, n_jobs=n_jobs).norms
-    monkeypatch.setattr("skdp.sensitivity.execution.BLOCKS_OF_CHUNK", 1)
+    monkeypatch.setattr("skdp.sensitivity.execution.CHUNK_SECONDS", 0.0)
     np.testing.assert_array_equal(few, many[:30])
     again = norms(AdditiveTarget(phi), oracle, n_pairs=9000).norms
     np.testing.assert_array_equal(many, again)

@@ -18,6 +18,7 @@ from skdp import (
     UniformOracle,
     plan_release,
 )
+from skdp.core import identity
 from skdp.sensitivity import store
 from skdp.sensitivity.store import STORE, Evaluation
 
@@ -70,6 +71,17 @@ def test_the_same_pairs_are_evaluated_once(n_jobs):
 def test_other_pairs_are_evaluated(others):
     sample()
     assert sample(**others)[1] == 40
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(identity, "__version__"), (identity, "REVISION"), (identity.sklearn, "__version__")],
+)
+def test_another_version_finds_no_pair(monkeypatch, module, name):
+    """An upgrade may change fits: of scikit-learn, or our own."""
+    for version, n_calls in [("1", 40), ("2", 40), ("1", 0)]:
+        monkeypatch.setattr(module, name, version)
+        assert sample(oracle=UniformOracle([(0, 1)]))[1] == n_calls
 
 
 @pytest.mark.parametrize(
