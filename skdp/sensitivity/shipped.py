@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from operator import attrgetter
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -12,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from skdp.core.checks import LONGEST, check_ranges, floats, shown
-from skdp.core.dataset import n_records, take_records
-from skdp.core.default import default
+from skdp.core.dataset import n_records
 from skdp.core.oracle import Oracle
 from skdp.core.plain import as_labels
 from skdp.core.types import Container
@@ -22,12 +20,10 @@ from skdp.core.types import Container
 class ShippedOracle(Oracle):
     """An oracle with a short description that never shows a record."""
 
-    description: str = default(attrgetter("_description"))
-
     _classes: Any = None
 
     def __init__(self, *facts: str) -> None:
-        self._description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
+        self.description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
 
     def __repr__(self) -> str:
         return self.description
@@ -96,10 +92,3 @@ class Box(NamedTuple):
         import pandas as pd
 
         return pd.DataFrame(records, columns=self.names, copy=False)
-
-
-def resample(container: Container, indices: NDArray) -> Container:
-    """Return the records at the indices, which may repeat."""
-    taken = take_records(container, indices)
-    # rows repeat, and index labels of pandas that repeat break the alignment of frames
-    return taken.reset_index(drop=True) if hasattr(taken, "reset_index") else taken

@@ -206,7 +206,6 @@ def test_draw_brings_records_into_the_form_of_others(dataset, reference):
         ((FRAME,), (X2,), "its X holds object, and that of the data float64"),
         ((X2, [0]), None, "returned 1 responses. It must return n_samples=2"),
         ((np.zeros((3, 2)),), None, "returned 3 records. It must return n_samples=2"),
-        ((np.zeros((2, 2, 2)),), None, "X with 3 dimensions. It must have two"),
         (
             (FRAME.assign(age=np.inf),),
             None,
