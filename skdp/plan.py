@@ -19,6 +19,7 @@ from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
 from skdp.core.oracle import Oracle
+from skdp.core.plain import check_gaps
 from skdp.core.room import evaluate_privately, spare, usual_errors
 from skdp.core.schema import (
     Schema,
@@ -43,7 +44,6 @@ from skdp.results.simulator import Simulator
 from skdp.results.writing import describe_conflict, distance_from_prior
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.trial import check_is_public
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 from sklearn.datasets import make_classification
 from sklearn.linear_model import RidgeClassifier
 
 from skdp import (
     FunctionTarget,
-    GaussianOracle,
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
@@ -343,7 +343,7 @@ def test_a_pair_whose_value_has_another_size_than_the_code_counts_as_failed():
         means = X.mean(axis=0)
         return means if X.max() < 3.9 else means[:2]
 
-    sampler = SensitivitySampler(GaussianOracle([0] * 3, np.eye(3)), random_state=0)
+    sampler = SensitivitySampler(multivariate_normal([0] * 3), random_state=0)
     options = {"n_samples": 100, "like": None, "sensitivity": sampler}
     plan = planned(MECHANISMS[0], sometimes_short, **options)
     assert plan.mechanism.geometry.code.size == 3

@@ -22,7 +22,7 @@ from skdp.core.dataset import Dataset
 from skdp.core.guarantee import weaknesses
 from skdp.core.identity import content_of, key_of
 from skdp.core.metric import OutputMetric
-from skdp.core.plain import gaps_in
+from skdp.core.plain import check_gaps, gaps_in
 from skdp.core.room import spare
 from skdp.core.schema import Schema
 from skdp.core.streams import OUTPUT_DATASET
@@ -39,7 +39,6 @@ from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.encoded import check_pilots_within, encoded
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.sampler import SensitivitySampler
 
@@ -73,21 +72,21 @@ def deviation_of(mechanism: Any, n_values: int, sensitivity: float) -> float:
 
 
 def least_spend(
-    mechanism: Mechanism, sensitivity: object, n_samples: int, n_alternatives: int = 1
+    mechanism: Mechanism, sensitivity: object, n_alternatives: int = 1
 ) -> dict[str, Any]:
     """Return what a release spends at least, whatever its sensitivity will be."""
     promise = mechanism.guarantee()
     if isinstance(sensitivity, Sensitivity):
-        level = _level_of(sensitivity, n_samples)
+        level = _level_of(sensitivity)
         gamma, confidence = of_all(level.gamma, level.confidence, n_alternatives)
         promise = replace(mechanism.guarantee(gamma), confidence=confidence)
     return {"guarantee": promise, "law": mechanism.noise_law}
 
 
-def _level_of(sensitivity: Sensitivity, n_samples: int) -> Any:
+def _level_of(sensitivity: Sensitivity) -> Any:
     """Return what has the gamma and the confidence: an order statistic, or what is settled."""
     if isinstance(sensitivity, SensitivitySampler):
-        return sensitivity.plan(n_samples).order_statistic
+        return sensitivity.order_statistic()
     return sensitivity
 
 
@@ -122,7 +121,7 @@ def make_plan(
     if oracle is not None and not is_known:
         gaps = frozenset(gaps_in(given.public_dataset(n_samples, schema).X))
         check_gaps(example.X, gaps)
-    level = _level_of(given, n_samples)
+    level = _level_of(given)
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
         warn(f"The promise is weak: {weakness}.")
@@ -217,7 +216,7 @@ def _learn_sampled(
     metric = _output_metric(target, sampler, schema)
     shaken = partial(sampler.shaken_pilots, target, drawn, schema, values.shape[1])
     values, differences = without_rounding(values, differences, metric, shaken)
-    statistic = sampler.plan(n_samples, mechanism).order_statistic
+    statistic = sampler.order_statistic(few=mechanism.learns_code)
     level = statistic.k / (statistic.n_pairs + 1)
     size = drawn / n_samples
     mechanism = with_learned_code(

@@ -18,6 +18,7 @@ from skdp.core.identity import key_of
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Estimator, Seed
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity, Settled, in_code_of, refuse_zero
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
@@ -281,9 +282,8 @@ def as_prior(oracle: object, random_state: Seed = None) -> SensitivitySampler:
     """Return a sampler as it is, and make one of an oracle that yields pilots for a code."""
     if isinstance(oracle, SensitivitySampler):
         return oracle
-    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=199, random_state=random_state)
-    sampler.plan(1)  # checks the oracle
-    return sampler
+    source = as_oracle(oracle)
+    return SensitivitySampler(source, gamma=None, n_pairs=199, random_state=random_state)
 
 
 def said_of_gaps(sensitivity: object) -> str:

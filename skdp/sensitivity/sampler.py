@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
-from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
+from skdp.core.geometry import Geometry, MechanismType, as_geometry
 from skdp.core.identity import key_of
 from skdp.core.oracle import Oracle, has_independent_records
 from skdp.core.room import usual_errors
@@ -20,7 +20,7 @@ from skdp.core.streams import Key, pair_key, pilot_key, public_key, public_seed,
 from skdp.core.target import Target, as_target
 from skdp.core.types import Estimator, Matrix, Seed
 from skdp.sensitivity.adapters import as_oracle, without_response
-from skdp.sensitivity.base import SamplingPlan, Sensitivity, in_code_of
+from skdp.sensitivity.base import Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -102,8 +102,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     True
     """
 
-    _n_reused = 0  # evaluations of pairs, since the last estimate
-
     def __init__(
         self,
         oracle: object,
@@ -125,36 +123,20 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def plan(self, n_samples: int, mechanism: Measures | None = None) -> SamplingPlan:
-        """Say what would be run, and what it would promise, without running it.
+    def order_statistic(self, few: bool = False) -> OrderStatistic:
+        """Check the parameters, and choose the order statistic.
 
         Parameters
         ----------
-        n_samples : int
-            Number of records of the private dataset.
-        mechanism : Mechanism or None, default=None
-            The mechanism that will add the noise. One that learns its code needs about as many
-            pilot pairs again; None leaves them out of the count.
+        few : bool, default=False
+            Whether to take few pairs, as for a code whose pairs take two calls each.
 
         Returns
         -------
-        SamplingPlan
-            The order statistic, the oracle and the number of evaluations.
-
-        Raises
-        ------
-        ValueError
-            If no order statistic gives the promise asked for; the message says which are possible.
+        OrderStatistic
+            Which of how many norms is the estimate.
         """
-        n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         self._resources.check()
-        learns = mechanism is not None and mechanism.learns_code
-        statistic = self._statistic(few=learns)
-        n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * learns
-        return SamplingPlan(statistic, n_samples, self.draws_from.description, n_pilot_pairs)
-
-    def _statistic(self, few: bool) -> OrderStatistic:
-        """Choose the order statistic, of few pairs for a code whose pairs take two calls each."""
         usual = order_statistic(
             self.gamma,
             self.n_pairs,
@@ -197,13 +179,14 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         Raises
         ------
         ValueError
-            As :meth:`plan`, or if the oracle returns something else than the records asked for.
+            If no order statistic gives the promise asked for, or the oracle returns something else
+            than the records asked for.
         """
         geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
         key = key_of(target)  # before it runs: a function may keep what it finds
         source, records, rows = self._prepare(target, n_samples, schema, pair_key)
-        statistic = self._statistic(few=geometry.code is not None and rows is None)
+        statistic = self.order_statistic(few=geometry.code is not None and rows is None)
         if rows is None:
             chunks = self._run(source, partial(measure, geometry), statistic.n_pairs)
         else:  # they take too little time to be kept
@@ -212,7 +195,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         with closing(chunks):
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = outcomes.with_one_shape()
-        n_reused, self._n_reused = self._n_reused, 0
         return SensitivityEstimate(
             norms=norms,
             order_statistic=statistic,
@@ -226,7 +208,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             n_rounding=int(outcomes.are_rounding.sum()),
             form=source.schema.key,
             key=key,
-            n_reused=n_reused,
         )
 
     def pilots(
@@ -249,7 +230,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             fail are left out.
         """
         source, _, rows = self._prepare(as_target(target), n_samples, schema, pilot_key)
-        n_later = self._statistic(few=rows is None).n_pairs
+        n_later = self.order_statistic(few=rows is None).n_pairs
         n_pairs = min(n_later, MAX_PILOT_PAIRS)
         later = n_later if rows is None else 0
         with closing(self._run(source, pilot_rows, n_pairs, later=later)) as chunks:
@@ -281,7 +262,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         key_of_pair: Callable[[int], Key],
     ) -> tuple[PairSource, Dataset, Rows | None]:
         """Check the oracle before the first fit; return a source, records, and a closed form."""
-        n_samples = self.plan(n_samples).n_samples
+        n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
+        self.order_statistic()  # refuses wrong parameters
         oracle, seed = self.draws_from, self._entropy()
         if schema is None:
             schema = Schema.of(try_oracle(oracle, n_samples, seed), target.allow_nan)
@@ -301,7 +283,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         """Evaluate pairs chunk by chunk, but those that are in the store."""
         key = key_in_store(*source.facts)
         known = STORE.first(key, n_pairs)
-        self._n_reused += 2 * len(known)
         return run(Job(source, finish, key), known, n_pairs, self._resources, later=later)
 
     @property

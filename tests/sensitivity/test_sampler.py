@@ -7,7 +7,7 @@ import pytest
 from joblib import parallel_config
 from scipy import stats
 
-from skdp import GaussianOracle, Oracle, SensitivitySampler, UniformOracle
+from skdp import Oracle, SensitivitySampler, UniformOracle
 from skdp.core.geometry import Geometry
 from skdp.functions import AdditiveTarget
 from skdp.sensitivity import execution
@@ -189,7 +189,7 @@ def test_what_cannot_be_sampled_is_refused(parameters, n_samples, message):
 
 
 def test_the_geometry_is_one_or_the_name_of_a_norm():
-    sampler = SensitivitySampler(GaussianOracle([0.0], [[1.0]]), gamma=0.2)
+    sampler = SensitivitySampler(normal, gamma=0.2)
     assert sampler.sample(np.mean, 4, "sup").geometry == Geometry(math.inf)
     assert sampler.sample(np.mean, 4, Geometry(2)).geometry == Geometry(2)
     for wrong in ("l3", np.linalg.norm, None):
