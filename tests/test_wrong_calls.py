@@ -148,8 +148,6 @@ EARLY = [
     *each("calibration", "'calibration'", ("x", None, 3), lambda c: sampling(calibration=c)),
     *each("confidence", "'confidence'", (0, 1, 2, "a", NAN),
           lambda c: sampling(calibration="conditional", confidence=c)),
-    *each("n_jobs", "'n_jobs'", (0, 1.5, "a", True), lambda n: sampling(n_jobs=n)),
-    *each("verbose", "'verbose'", ("a", 1.5, True), lambda v: sampling(verbose=v)),
     *each("seed of pairs", "'random_state'", ("a", -1, 1.5, True),
           lambda s: sampling(random_state=s)),
     *each("seed of noise", "'random_state'", ("a", -1, 1.5, True, *GENERATORS),

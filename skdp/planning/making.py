@@ -214,7 +214,7 @@ def _learn_sampled(
     drawn = _n_drawn(target, n_samples)
     values, differences = pilots = sampler.pilots(target, drawn, schema)
     metric = _output_metric(target, sampler, schema)
-    shaken = partial(sampler.shaken_pilots, target, drawn, schema, values.shape[1])
+    shaken = partial(sampler._shaken_pilots, target, drawn, schema, values.shape[1])
     values, differences = without_rounding(values, differences, metric, shaken)
     statistic = sampler.order_statistic(few=mechanism.learns_code)
     level = statistic.k / (statistic.n_pairs + 1)

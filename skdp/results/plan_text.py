@@ -13,7 +13,6 @@ from skdp.core.target import Target
 from skdp.results.names import axis_labels, flat_names, flat_numbers
 from skdp.results.summary import FIXED
 from skdp.results.writing import two_digits
-from skdp.sensitivity.bounds import said_of_gaps
 
 LONGEST_NAME = 200
 
@@ -27,7 +26,7 @@ def plan_text(plan: Any) -> str:
         rows += [("rests on", known.assumed)]
         if oracle is not None:
             rows += [("prior", f"{oracle.description}, for utility only")]
-    rows += [("gaps", said_of_gaps(known))]
+    rows += [("gaps", getattr(known, "gaps", ""))]
     seconds = f" ({two_digits(plan.seconds)} s)" if plan.seconds >= 1 else ""
     n_public = plan.n_evaluations or getattr(target, "n_public_fits", 0)
     public = f"{n_public} evaluations on public records{seconds}, then " if n_public else ""

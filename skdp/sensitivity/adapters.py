@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import operator
 import sys
 from collections.abc import Callable
 
@@ -87,7 +88,7 @@ def as_oracle(oracle: object) -> Oracle:
         return _adapt_scipy(oracle)
     if callable(oracle):
         _check_signature(oracle)
-        adapted = OracleAdapter(oracle, describe_oracle(oracle), _call)
+        adapted = OracleAdapter(oracle, describe_oracle(oracle), operator.call)
         adapted.classes_ = getattr(oracle, "classes_", None)
         return adapted
     if callable(getattr(oracle, "sample", None)) and not hasattr(oracle, "columns"):
@@ -111,10 +112,6 @@ def _check_signature(oracle: Callable) -> None:
             f"The oracle {describe_oracle(oracle)} must be callable as oracle(n_samples, rng). "
             f"Its signature is {signature}."
         ) from None
-
-
-def _call(source: Callable, n_samples: int, rng: Generator) -> Sample:
-    return source(n_samples, rng)
 
 
 def _adapt_scipy(distribution: object) -> OracleAdapter:

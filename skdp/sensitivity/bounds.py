@@ -174,18 +174,6 @@ class KnownSensitivity(Settled):
                 )
 
     def in_norm(self, order: float) -> KnownSensitivity:
-        """Return the same bound with `l2_value` as its value if the order of the norm is 2.
-
-        Parameters
-        ----------
-        order : float
-            The order of the norm of a mechanism.
-
-        Returns
-        -------
-        KnownSensitivity
-            A bound without `l2_value`.
-        """
         if self.l2_value is None:
             return self
         if order != 2:
@@ -284,13 +272,6 @@ def as_prior(oracle: object, random_state: Seed = None) -> SensitivitySampler:
         return oracle
     source = as_oracle(oracle)
     return SensitivitySampler(source, gamma=None, n_pairs=199, random_state=random_state)
-
-
-def said_of_gaps(sensitivity: object) -> str:
-    """Say how gaps count, whether there are some or not; empty where the target sees them."""
-    gaps = getattr(sensitivity, "gaps", "")
-    advice = "; fill them beforehand where another value is better" if "counted" in gaps else ""
-    return f"{gaps}{advice}"
 
 
 def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> Sensitivity:

@@ -76,12 +76,9 @@ def _check_values(dataset: Dataset, name: str, allow_nan: bool) -> None:
         may_lack = allow_nan and part == "X"
         place = find_non_finite(container, may_lack)
         if place is not None:
-            remedy = "Leave such records out of the oracle, or impute them"
-            if part == "X" and not may_lack:
-                remedy += "; if private records lack values, begin the pipeline with an imputer"
             raise ValueError(
                 f"{name} returned {part} with a number that is missing or infinite, in {place}. "
-                f"{remedy}."
+                "Leave such records out, or impute them, also by a first step of the pipeline."
             )
 
 

@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from numbers import Integral
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
@@ -22,7 +21,6 @@ from sklearn import config_context
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
-from skdp.core.checks import check_rules
 from skdp.core.room import noted_interrupts
 from skdp.sensitivity.progress import Progress
 from skdp.sensitivity.store import STORE, Evaluation
@@ -56,33 +54,13 @@ class Job(Generic[T]):
         return found if self.key else None, self.finish(found)
 
 
-@dataclass(frozen=True)
-class Resources:
-    """The number of workers, and what is shown of a run, as the parameters of a sampler say."""
-
-    n_jobs: int | None
-    verbose: int | None
-
-    def check(self) -> None:
-        """Check the number of workers and `verbose`."""
-        whole = {
-            name: value is None or (isinstance(value, Integral) and not isinstance(value, bool))
-            for name, value in vars(self).items()
-        }
-        n_jobs_fits = whole["n_jobs"] and self.n_jobs != 0
-        check_rules(
-            "SensitivitySampler",
-            n_jobs=(self.n_jobs, n_jobs_fits, "be None or an integer other than 0"),
-            verbose=(self.verbose, whole["verbose"], "be None or an integer"),
-        )
-
-
 def run(
     job: Job[T],
     known: list[Evaluation],
     n_pairs: int,
-    resources: Resources,
     *,
+    n_jobs: int | None,
+    verbose: int | None,
     later: int = 0,
     at_once: int = 1,
 ) -> Generator[T, None, None]:
@@ -95,13 +73,13 @@ def run(
     if known:
         yield run_chunk(job.finish, known)
     pairs = range(len(known), n_pairs)
-    n_workers = joblib.effective_n_jobs(resources.n_jobs)
-    progress = Progress(len(pairs), resources.verbose, n_workers, later)
+    n_workers = joblib.effective_n_jobs(n_jobs)
+    progress = Progress(len(pairs), verbose, n_workers, later)
     while pairs:
         size = _chunk_size(progress, n_workers, at_once)
         if n_workers > 1 and STARTUP < progress.seconds_left < math.inf:
             chunks = [pairs[start : start + size] for start in range(0, len(pairs), size)]
-            with closing(_on_workers(resources.n_jobs, job, chunks)) as results:
+            with closing(_on_workers(n_jobs, job, chunks)) as results:
                 for chunk, (found, made) in zip(chunks, results, strict=True):
                     _keep(job, chunk, found, n_pairs)
                     progress.add(len(chunk))

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from skdp.core.checks import check_ranges, shown
 from skdp.core.classes import public_name
-from skdp.core.dataset import belongs_to, n_columns
+from skdp.core.dataset import belongs_to
 from skdp.core.dtypes import DType, holds_numbers
 from skdp.core.plain import as_doubles, is_table
 from skdp.core.target import Target, is_auto
@@ -92,13 +92,11 @@ def as_ranges(ranges: object, owner: str) -> Ranges:
 
 def check_clippable(X: Container, dtypes: Iterable[DType], ranges: Ranges) -> None:
     """Refuse records whose form does not fit the ranges; no entry is read."""
-    shape = getattr(X, "shape", (0,))
-    columns = n_columns(X) if n_columns(X) is not None or len(shape) > 1 else 1
-    if columns != len(ranges):
-        got = "X with more than two dimensions" if columns is None else f"{columns} in X"
+    record = getattr(X, "shape", (0,))[1:] or (1,)
+    if record != (len(ranges),):
         raise ValueError(
             f"The known sensitivity has ranges for {len(ranges)} column(s), to which records are "
-            f"clipped. Got {got}. Declare the 'ranges' of each column."
+            f"clipped. Got records of shape {record}. Declare the 'ranges' of each column."
         )
     if not all(map(holds_numbers, dtypes)):
         raise ValueError(

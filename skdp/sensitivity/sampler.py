@@ -24,7 +24,7 @@ from skdp.sensitivity.base import Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import Job, Resources, run, run_chunk
+from skdp.sensitivity.execution import Job, run, run_chunk
 from skdp.sensitivity.pairs import (
     BLOCK_SIZE,
     MAX_PILOT_PAIRS,
@@ -124,7 +124,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.random_state = random_state
 
     def order_statistic(self, few: bool = False) -> OrderStatistic:
-        """Check the parameters, and choose the order statistic.
+        """Choose the order statistic, or refuse the parameters.
 
         Parameters
         ----------
@@ -136,7 +136,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         OrderStatistic
             Which of how many norms is the estimate.
         """
-        self._resources.check()
         usual = order_statistic(
             self.gamma,
             self.n_pairs,
@@ -190,8 +189,15 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         if rows is None:
             chunks = self._run(source, partial(measure, geometry), statistic.n_pairs)
         else:  # they take too little time to be kept
-            job = Job(RecordPairs(source, rows, geometry, records), Outcomes.as_it_is, key="")
-            chunks = run(job, [], statistic.n_pairs, self._resources, at_once=BLOCK_SIZE)
+            job = Job(RecordPairs(source, rows, geometry, records), Outcomes.join, key="")
+            chunks = run(
+                job,
+                [],
+                statistic.n_pairs,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+                at_once=BLOCK_SIZE,
+            )
         with closing(chunks):
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = outcomes.with_one_shape()
@@ -236,21 +242,10 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         with closing(self._run(source, pilot_rows, n_pairs, later=later)) as chunks:
             return gather_pilots(chunks, n_pairs)
 
-    def shaken_pilots(
+    def _shaken_pilots(
         self, target: Target, n_samples: int, schema: Schema, size: int
     ) -> tuple[Matrix, Matrix]:
-        """Evaluate a few pilots, and the same with records that differ in their last bits.
-
-        Parameters
-        ----------
-        target, n_samples, schema, size : Target, int, Schema, int
-            As for `sample`, and the number of entries of a value.
-
-        Returns
-        -------
-        values, shaken : ndarray of shape (n_evaluated, d)
-            The first values of pilot pairs, raveled, and those of the perturbed records.
-        """
+        """Evaluate a few pilots, and the same with records that differ in their last bits."""
         source, _, _ = self._prepare(target, n_samples, schema, pilot_key)
         return run_chunk(partial(gather_shaken, source), size)
 
@@ -283,11 +278,14 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         """Evaluate pairs chunk by chunk, but those that are in the store."""
         key = key_in_store(*source.facts)
         known = STORE.first(key, n_pairs)
-        return run(Job(source, finish, key), known, n_pairs, self._resources, later=later)
-
-    @property
-    def _resources(self) -> Resources:
-        return Resources(self.n_jobs, self.verbose)
+        return run(
+            Job(source, finish, key),
+            known,
+            n_pairs,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            later=later,
+        )
 
     @property
     def draws_from(self) -> Oracle:

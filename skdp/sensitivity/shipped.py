@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
@@ -67,18 +66,14 @@ class Box(NamedTuple):
             numbers = floats(bounds)
             is_pair = numbers is not None and numbers.shape == (2,)
             return cls(check_ranges("bounds", [bounds] if is_pair else bounds, oracle))
-        if importlib.util.find_spec("pandas") is None:
-            raise ImportError(f"{oracle} with a dict of bounds yields frames and needs pandas.")
         return cls(check_ranges("bounds", list(bounds.values()), oracle), list(bounds))
 
     def __str__(self) -> str:
-        """Say how many features there are, and their ranges where these are few or alike."""
+        """Say how many features there are, and their ranges where these are few."""
         ranges = [f"({low:.12g}, {high:.12g})" for low, high in self.bounds]
         named = [f"{name!r}: {each}" for name, each in zip(self.names or [], ranges, strict=False)]
         bounds = f"{{{', '.join(named)}}}" if named else f"[{', '.join(ranges)}]"
-        if len(bounds) > LONGEST:
-            bounds = ranges[0] if len(set(ranges)) == 1 else ""
-        return f"n_features={len(ranges)}{bounds and f', bounds={bounds}'}"
+        return f"n_features={len(ranges)}{f', bounds={bounds}' * (len(bounds) <= LONGEST)}"
 
     def place(self, units: NDArray[np.float64]) -> Container:
         """Bring records from the unit cube to the box."""

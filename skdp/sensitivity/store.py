@@ -20,7 +20,6 @@ from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 
-MAX_RUNS = 64
 MAX_BYTES = 2**27
 MAX_BYTES_OF_RUN = 2**26
 _OVERHEAD = 200  # bytes of an evaluation besides its numbers
@@ -76,7 +75,7 @@ class Store:
             run.update(found)
             self._runs.move_to_end(key)
             self._bytes[key] = self._bytes.get(key, 0) + n_bytes
-            while len(self._runs) > MAX_RUNS or sum(self._bytes.values()) > MAX_BYTES:
+            while sum(self._bytes.values()) > MAX_BYTES:
                 oldest, _ = self._runs.popitem(last=False)
                 del self._bytes[oldest]
         return True

@@ -5,7 +5,6 @@ Without that every guarantee is void, and no sample would show it.
 
 from __future__ import annotations
 
-import dis
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -109,11 +108,8 @@ def _read(oracle: Any) -> Iterator[tuple[str, object]]:
     """Yield the variables that the code of an oracle reads."""
     with suppress(TypeError):  # one that is written in C
         function = oracle if inspect.isfunction(oracle) else type(oracle).__call__
-        steps = dis.get_instructions(function)
-        loaded = {step.argval for step in steps if step.opname == "LOAD_GLOBAL"}
-        found = inspect.getclosurevars(function)  # its globals have names of attributes too
-        yield from found.nonlocals.items()
-        yield from ((name, found.globals[name]) for name in loaded & found.globals.keys())
+        found = inspect.getclosurevars(function)
+        yield from (found.nonlocals | found.globals).items()
 
 
 def _arrays(container: Container) -> list[NDArray]:

@@ -100,7 +100,7 @@ def test_values_of_another_size_tell_nothing():
     def run(size):
         sampler = SensitivitySampler(lambda n, rng: rng.normal(size=(n, 1)), random_state=0)
         schema = Schema.of(Dataset(np.zeros((9, 1))))
-        return sampler.shaken_pilots(as_target(rising), 9, schema, size)
+        return sampler._shaken_pilots(as_target(rising), 9, schema, size)
 
     (two, two_shaken), (three, _) = run(2), run(3)
     assert two.shape == two_shaken.shape == (len(two), 2)

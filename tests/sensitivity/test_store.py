@@ -118,9 +118,6 @@ def test_memory_in_the_process_is_bounded(monkeypatch):
     assert not STORE.find("d")
     with pytest.raises(ValueError, match="read-only"):
         STORE.find("b")[0].values[0][:] = 1
-    monkeypatch.setattr(store, "MAX_RUNS", 1)
-    STORE.keep("e", {0: value})
-    assert list(STORE._runs) == ["e"]
 
 
 def test_threads_share_it_and_pickles_hold_none():
