@@ -109,7 +109,7 @@ def _read(oracle: Any) -> Iterator[tuple[str, object]]:
     with suppress(TypeError):  # one that is written in C
         function = oracle if inspect.isfunction(oracle) else type(oracle).__call__
         found = inspect.getclosurevars(function)
-        yield from (found.nonlocals | found.globals).items()
+        yield from {**found.nonlocals, **found.globals}.items()
 
 
 def _arrays(container: Container) -> list[NDArray]:

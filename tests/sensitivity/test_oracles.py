@@ -78,7 +78,6 @@ def test_descriptions_are_short_and_never_show_the_table():
     )
     of_bounds = {
         "n_features=2, bounds={'a': (0, 0.5), 'b': (18, 99)}": {"a": (0, 0.5), "b": (18, 99)},
-        "n_features=30, bounds=(0, 1)": [(0, 1)] * 30,
         "n_features=30": [(0, i) for i in range(30)],
     }
     for text, bounds in of_bounds.items():
