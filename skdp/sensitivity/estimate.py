@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import secrets
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -242,10 +243,15 @@ class SensitivityEstimate(Settled):
         Parameters
         ----------
         path : str or pathlib.Path
-            Where to write. An existing file is replaced.
+            Where to write. An existing file is replaced when the new one is complete.
         """
-        text = json.dumps(self.to_dict(), allow_nan=False)
-        Path(path).write_text(text, encoding="utf-8")
+        text, path = json.dumps(self.to_dict(), allow_nan=False), Path(path).resolve()
+        part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+        try:
+            part.write_text(text, encoding="utf-8")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | Path) -> SensitivityEstimate:

@@ -88,8 +88,8 @@ def run(
         chunk, pairs = pairs[:size], pairs[size:]
         start = perf_counter()
         found, made = run_chunk(job, chunk)
-        if not _keep(job, chunk, found, n_pairs):
-            job = replace(job, key="")  # workers need not send what nobody keeps
+        if not _keep(job, chunk, found, n_pairs):  # workers need not send what nobody keeps
+            job = replace(job, key="")
         progress.add(len(chunk), perf_counter() - start)
         yield made
 
