@@ -105,9 +105,7 @@ def _chunk_size(progress: Progress, n_workers: int, at_once: int) -> int:
 
 def _keep(job: Job[T], chunk: range, found: list[Evaluation] | None, n_pairs: int) -> bool:
     """Keep the evaluations of a chunk in the store, if there is room for all."""
-    if found is None:
-        return False
-    return STORE.keep(job.key, dict(zip(chunk, found, strict=True)), n_pairs)
+    return found is not None and STORE.keep(job.key, dict(zip(chunk, found, strict=True)), n_pairs)
 
 
 def _on_workers(

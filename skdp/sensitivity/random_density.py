@@ -88,4 +88,6 @@ class RandomDensityOracle(ShippedOracle):
         below, above = ndtr(-modes / widths), ndtr((1 - modes) / widths)
         shares = rng.uniform(below[members], above[members])
         places = modes[members] + widths[members] * ndtri(shares)
-        return self._box.place(places.clip(0.0, 1.0))
+        low, high = self._box.bounds.T
+        records = low + (high - low) * places.clip(0.0, 1.0)
+        return self._box.name_columns(records.clip(low, high))

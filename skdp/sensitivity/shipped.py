@@ -75,11 +75,6 @@ class Box(NamedTuple):
         bounds = f"{{{', '.join(named)}}}" if named else f"[{', '.join(ranges)}]"
         return f"n_features={len(ranges)}{f', bounds={bounds}' * (len(bounds) <= LONGEST)}"
 
-    def place(self, units: NDArray[np.float64]) -> Container:
-        """Bring records from the unit cube to the box."""
-        low, high = self.bounds.T
-        return self.name_columns(np.clip(low + (high - low) * units, low, high))
-
     def name_columns(self, records: NDArray[np.float64]) -> Container:
         """Return a frame where the columns have names."""
         if self.names is None:
