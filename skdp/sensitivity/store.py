@@ -99,9 +99,13 @@ STORE = Store()
 def key_in_store(
     target: Target, oracle: Oracle, n_samples: int, seed: int, schema: Schema, *others: object
 ) -> str:
-    """Return the key of all that determines evaluations; empty where nothing may be used again."""
+    """Return the key of all that determines evaluations; empty where nothing may be used again.
+
+    A key of its user's does not count: a function may be edited in a notebook, and its key not.
+    """
     if seed >= DRAWN:
         return ""
     forms = [(part.key, part.index_dtype, list(map(str, part.names))) for part in schema.parts]
-    key = key_of((target, oracle, n_samples, seed, forms, get_config(), others))
+    facts = target, oracle, n_samples, seed, forms, get_config(), others
+    key = key_of(facts, takes_keys=False)
     return "" if obstacle_of(key) else key
