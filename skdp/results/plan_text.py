@@ -28,6 +28,8 @@ def plan_text(plan: Any) -> str:
             rows += [("prior", f"{oracle.description}, for utility only")]
     rows += [("gaps", getattr(known, "gaps", ""))]
     seconds = f" ({two_digits(plan.seconds)} s)" if plan.seconds >= 1 else ""
+    n_reused = getattr(plan.sensitivity, "n_reused", 0)
+    seconds += f", {n_reused} of them known from before" if n_reused else ""
     n_public = plan.n_evaluations or getattr(target, "n_public_fits", 0)
     public = f"{n_public} evaluations on public records{seconds}, then " if n_public else ""
     rows += [("cost", f"{public}{getattr(target, 'n_fits', 'one')} on the private records")]

@@ -58,6 +58,8 @@ class SensitivityEstimate(Settled):
         Identity of the target, the only one that the estimate serves; without a key it serves none.
     prior : SensitivitySampler or None, default=None
         What draws the public records of a further release. It is not stored or compared.
+    n_reused : int, default=0
+        Number of evaluations that were known from before, also of pilots. It is not stored.
 
     Attributes
     ----------
@@ -87,6 +89,7 @@ class SensitivityEstimate(Settled):
     n_rounding: int = 0
     key: str = ""
     prior: Any = field(default=None, compare=False)
+    n_reused: int = field(default=0, compare=False)
     value: float = field(init=False)
 
     def __post_init__(self) -> None:

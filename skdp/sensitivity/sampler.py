@@ -102,6 +102,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     True
     """
 
+    _n_reused = 0  # evaluations of pairs, since the last estimate
+
     def __init__(
         self,
         oracle: object,
@@ -201,6 +203,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         with closing(chunks):
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = outcomes.with_one_shape()
+        n_reused, self._n_reused = self._n_reused, 0
         return SensitivityEstimate(
             norms=norms,
             order_statistic=statistic,
@@ -214,6 +217,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             n_rounding=int(outcomes.are_rounding.sum()),
             form=source.schema.key,
             key=key,
+            n_reused=n_reused,
         )
 
     def pilots(
@@ -278,6 +282,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         """Evaluate pairs chunk by chunk, but those that are in the store."""
         key = key_in_store(*source.facts)
         known = STORE.first(key, n_pairs)
+        self._n_reused += 2 * len(known)
         return run(
             Job(source, finish, key),
             known,

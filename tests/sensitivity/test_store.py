@@ -17,6 +17,7 @@ from skdp import (
     PublicDataOracle,
     SensitivitySampler,
     UniformOracle,
+    plan_release,
 )
 from skdp.core import identity
 from skdp.sensitivity import store
@@ -149,7 +150,7 @@ def sampled(n_pairs):
     sampler = SensitivitySampler(
         UniformOracle([(0, 1)]), n_pairs=n_pairs, gamma=None, random_state=0
     )
-    return sampler.sample(KEYED, 10, "l1")
+    return sampler.sample(MEAN, 10, "l1")
 
 
 @pytest.mark.parametrize("code", [None, "auto"])
@@ -178,3 +179,11 @@ def test_folds_of_equal_size_cost_one_fit(code, monkeypatch):
     cross_val_score(model, X, y, cv=5)
     assert fits["all"] <= 1.5 * one
     assert np.array_equal(model.fit(X[:40], y[:40]).estimator_.coef_, coefficient)
+
+
+def test_the_plan_says_that_pairs_were_known():
+    sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0)
+    options = {"n_samples": 10, "mechanism": LaplaceMechanism(epsilon=1.0), "sensitivity": sampler}
+    first, second = (plan_release(MEAN, **options) for _ in range(2))
+    assert "known from before" not in str(first)
+    assert f"{first.n_evaluations} of them known from before" in " ".join(str(second).split())
