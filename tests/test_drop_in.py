@@ -11,8 +11,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.covariance import EllipticEnvelope
-from sklearn.decomposition import PCA, IncrementalPCA
-from sklearn.dummy import DummyRegressor
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
@@ -21,7 +20,7 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.feature_selection import RFE, SelectFromModel
-from sklearn.linear_model import BayesianRidge, LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
@@ -219,21 +218,6 @@ def test_fit_predict(estimator):
     assert len(set(labels)) == 2
 
 
-def test_standard_deviations_where_they_can_be_had():
-    oracle = PublicDataOracle(X_PUBLIC, RESPONSE_PUBLIC)
-    dummy = private(DummyRegressor(), oracle).fit(X, RESPONSE)
-    mean, deviation = dummy.predict(X, return_std=True)
-    np.testing.assert_allclose(mean, RESPONSE.mean())
-    np.testing.assert_array_equal(deviation, 0.0)
-    names = ["coef_", "intercept_", "alpha_", "sigma_", "X_offset_", "X_scale_"]
-    exact = BayesianRidge().fit(X, RESPONSE)
-    names = [name for name in names if isinstance(getattr(exact, name), float | np.ndarray)]
-    named = private(BayesianRidge(), oracle, release=names).fit(X, RESPONSE)
-    np.testing.assert_allclose(
-        named.predict(X, return_std=True), exact.predict(X, return_std=True), atol=1e-6
-    )
-
-
 @pytest.mark.parametrize(
     ("estimator", "names"),
     [
@@ -247,16 +231,3 @@ def test_fitted_attributes_are_those_of_the_released_estimator(estimator, names)
     model.fit(X, LABELS)
     for name in names:
         np.testing.assert_array_equal(getattr(model, name), getattr(model.estimator_, name))
-
-
-@pytest.mark.parametrize("kind", [PCA, IncrementalPCA])
-def test_covariance_of_released_components(kind):
-    """It needs the variances, and that of what is left out: whitening has released all."""
-    whole, exact = private(kind(4, whiten=True)).fit(X).estimator_, kind(4, whiten=True).fit(X)
-    for name in ("get_covariance", "get_precision"):
-        np.testing.assert_allclose(getattr(whole, name)(), getattr(exact, name)(), atol=1e-6)
-    for less in (kind(2, whiten=True), kind(4)):
-        model = private(less).fit(X)
-        assert not hasattr(model, "get_covariance")
-        with pytest.raises(AttributeError, match="noise_variance_"):
-            model.estimator_.get_covariance()

@@ -151,18 +151,6 @@ def test_other_data_are_refused_before_they_are_paid_for(classifier_plan, data, 
     assert ledger.rows() == []
 
 
-def test_a_form_that_is_refused_is_told_by_its_columns():
-    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": 1.0}
-    plan = plan_release(lambda table: len(table), n_samples=80, like=FRAME, **options)
-    for other, word in (
-        (FRAME[["a", "c"]].assign(town=1.0), "town"),
-        (FRAME[["b", "a", "c"]], "another order"),
-        (FRAME.astype({"a": "float32"}), "'a' holds float32"),
-    ):
-        with pytest.raises(ValueError, match=word):
-            plan.execute(other)
-
-
 def test_labels_that_are_strings_are_of_one_form():
     words = np.where(y == 1, "yes", "no")
     model = private(RidgeClassifier(), RandomTaskOracle(X_public, classes=["no", "yes"]))

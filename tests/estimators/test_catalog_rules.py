@@ -169,17 +169,6 @@ class Unknown(RegressorMixin, BaseEstimator):
         return X @ self.slope_ + self.level_
 
 
-def test_unknown_estimator_is_told_the_line_to_write():
-    with pytest.raises(ValueError, match=r"does not know .*Unknown") as caught:
-        private(make_pipeline(PCA(2), Unknown())).fit(X, y)
-    text = str(caught.value)
-    assert "slope_ of shape (2,), knots_ of shape [(2,), (1, 3)], level_ of shape ()" in text
-    assert "release=['unknown__slope_', 'unknown__knots_', 'unknown__level_']" in text
-    assert "skdp.register(Unknown, ['slope_', 'knots_', 'level_'])" in text
-    assert "ragged_" not in text
-    assert "n_seen_" not in text
-
-
 class Halved(TransformerMixin, BaseEstimator):
     def fit(self, X, y=None):
         return self
@@ -253,14 +242,6 @@ def test_categories_that_differ_are_noticed():
         target(other, y, seed=0)
     with pytest.raises(ValueError, match="public categories_ differ"):
         target.flatten(clone(pipeline).fit(other, y))
-
-
-def test_derived_attribute_named_by_the_user_is_what_he_gets():
-    public_fit = EmpiricalCovariance().fit(X)
-    target = ParameterTarget(EmpiricalCovariance(), ["precision_"], public_fit)
-    vector = target(X[:20], seed=0) + 1
-    np.testing.assert_array_equal(target.restore(vector).precision_.ravel(), vector)
-    np.testing.assert_allclose(target.restore(vector).covariance_, public_fit.covariance_)
 
 
 def test_what_is_not_released_is_gone():

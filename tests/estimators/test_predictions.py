@@ -9,7 +9,6 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -464,24 +463,6 @@ def test_a_search_is_inside_the_target():
     assert model.best_params_ in model.estimator_.cv_results_["params"]
     assert model.estimator_.n_jobs == 1
     assert "var_smoothing" in model.plan_.target.description
-
-
-def test_frames_of_categories():
-    pandas = pytest.importorskip("pandas", reason="needs the 'dataframe' extra")
-    rng = np.random.default_rng(0)
-
-    def table(X):
-        towns = pandas.Categorical(rng.choice(["x", "y"], len(X)), categories=["x", "y", "z"])
-        return pandas.DataFrame({"size": X[:, 0], "rooms": np.rint(X[:, 1]), "town": towns})
-
-    boosted = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype")
-    oracle = skdp.RandomTaskOracle(table(PUBLIC), classes=[0, 1])
-    private_table = table(X)
-    model = private(boosted, oracle, epsilon=1e6, code=None).fit(private_table, Y)
-    anchors = model.plan_.target.anchors
-    assert anchors.dtypes.equals(private_table.dtypes)
-    assert model.predict(private_table).shape == Y.shape
-    assert agreement(boosted, model, (private_table, Y), anchors) > 0.9
 
 
 def test_few_records_are_copied_and_moved():

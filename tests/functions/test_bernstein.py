@@ -43,15 +43,6 @@ def test_is_an_estimator(estimator):
     check_estimator(estimator, on_skip=None)
 
 
-def test_check_values():
-    """Values computed once with two independent programs, from the definition."""
-    one = approximate(lambda x: x[:, 0] * np.sin(10 * x[:, 0]), [[0.2], [0.5]], degree=25)
-    np.testing.assert_allclose(one, [0.110179, -0.272451], atol=5e-7)
-    two = approximate(lambda x: x[:, 0] * np.sin(10 * x[:, 1]), [[0.2, 0.3]], 2, degree=5)
-    np.testing.assert_allclose(two, [0.016724], atol=5e-7)
-    assert (fitted(1, degree=25).n_basis_, fitted(2, degree=5).n_basis_) == (26, 36)
-
-
 @pytest.mark.parametrize("degree", [1, 10, 200, 1000])
 def test_basis_against_fractions(degree):
     rng = np.random.default_rng(0)

@@ -120,12 +120,6 @@ def test_infinite_epsilon_gives_the_approximate_density(order):
     np.testing.assert_allclose(np.exp(released.score_samples(points)), expected, rtol=1e-9)
 
 
-def test_noise_is_on_every_value():
-    released = private(SVC(), (MOONS, MOON_LABELS), MOON_BOX, mechanism=IDENTITY)
-    exact = private(SVC(), (MOONS, MOON_LABELS), MOON_BOX)
-    assert np.all(released.estimator_.coefficients != exact.estimator_.coefficients)
-
-
 def test_fixed_seed_does_not_hide_the_last_record():
     """One tree that never draws the last position does not see that record, so it is moved about.
 
@@ -198,15 +192,6 @@ def test_order_is_post_processing_and_the_degree_is_not():
     ):
         with pytest.raises(ValueError, match="made for another target"):
             private(KDE, (UNIT,), None, release=other, **again)
-
-
-def test_known_sensitivity_and_parameters_of_the_transformer():
-    box = BernsteinTransformer(feature_range=(0, 1))
-    model = PrivateEstimator(KDE, mechanism=NOISELESS, sensitivity=0.1, release=box)
-    model.set_params(release__degree=4).fit(UNIT)
-    assert model.guarantee_.gamma == 0
-    assert model.estimator_.transformer.degree == 16
-    assert not hasattr(model.release, "n_basis_")
 
 
 @pytest.mark.parametrize("n_features", [1, 2])
