@@ -50,7 +50,8 @@ def fitted(mechanism=LAPLACE, sensitivity=None):
 @pytest.fixture(scope="module")
 def usual():
     """Return a model that no test changes."""
-    return fitted()
+    options = {"gamma": 0.1, "n_pairs": 19, "random_state": 0}
+    return fitted(sensitivity=SensitivitySampler(plausible, **options))
 
 
 @pytest.fixture(scope="module")
