@@ -147,17 +147,6 @@ def test_the_curve_is_that_of_the_means(utility):
         assert f"{name}: {scores.mean():.3g}" in str(utility)
 
 
-def test_a_single_dataset_has_no_standard_error():
-    """Nor has a display without public records a line for them."""
-    scores = np.array([[0.6, 0.8], [0.8, 0.9]])
-    options = {"epsilons": np.arange(1.0, 3.0), "public": None, "scoring": ""}
-    display = PrivacyUtilityDisplay(scores=scores, exact=scores[1], **options)
-    assert "epsilon 1: 0.7 ± 0.1\n" in str(display)
-    alone = PrivacyUtilityDisplay(scores=scores[:, :1], exact=scores[1, :1], **options)
-    assert "±" not in str(alone)
-    assert len(display.plot().ax_.get_lines()) == 2
-
-
 TASKS = RandomTaskOracle(np.random.default_rng(0).random((20, 1)), classes=[0, 1])
 
 

@@ -10,12 +10,10 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.covariance import EllipticEnvelope
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
-    ExtraTreesClassifier,
     StackingClassifier,
     VotingClassifier,
 )
@@ -200,34 +198,3 @@ def test_weights_are_routed_to_whoever_requests_them():
     released = search.best_estimator_.estimator_[-1]
     np.testing.assert_allclose(released.coef_, exact.coef_, atol=1e-3)
     assert search.score(X, LABELS, sample_weight=WEIGHTS) > 0.8
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        GaussianMixture(2, random_state=0),
-        EllipticEnvelope(random_state=0),
-        make_pipeline(StandardScaler(), KMeans(2, n_init=1, random_state=0)),
-    ],
-    ids=lambda estimator: type(estimator).__name__,
-)
-def test_fit_predict(estimator):
-    model = private(estimator)
-    labels = model.fit_predict(X, LABELS)
-    np.testing.assert_array_equal(labels, model.predict(X))
-    assert len(set(labels)) == 2
-
-
-@pytest.mark.parametrize(
-    ("estimator", "names"),
-    [
-        (LogisticRegression(), ["coef_", "intercept_", "classes_", "n_features_in_"]),
-        (ExtraTreesClassifier(2, max_depth=2, random_state=0), ["feature_importances_"]),
-    ],
-)
-def test_fitted_attributes_are_those_of_the_released_estimator(estimator, names):
-    model = private(estimator, epsilon=1.0)
-    assert not any(hasattr(model, name) for name in names)
-    model.fit(X, LABELS)
-    for name in names:
-        np.testing.assert_array_equal(getattr(model, name), getattr(model.estimator_, name))

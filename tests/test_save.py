@@ -21,7 +21,6 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skdp import (
     BernsteinTransformer,
     ClipBox,
-    ExponentialMechanism,
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
@@ -165,16 +164,6 @@ def test_the_card_and_the_facts_say_what_was_promised(model, tmp_path):
     gamma = {"gamma": np.float32(0.25), "preconditions": "draws"}
     save_mean(tmp_path / "draws", sensitivity=KnownSensitivity(np.float32(0.2), "l1", 20, **gamma))
     assert facts_of(tmp_path / "draws")["guarantee"]["gamma"] == 0.25
-
-
-def test_the_card_of_a_choice_shows_what_was_chosen(tmp_path):
-    noise = {"mechanism": ExponentialMechanism(1.0), "sensitivity": 1}
-    chosen = release(lambda X: np.zeros(2), np.zeros((9, 1)), responses=["north", "south"], **noise)
-    chosen.save(tmp_path)
-    assert f"```text\n{chosen.value!r}\n```" in card_of(tmp_path)
-    for call in (chosen.summary, load(tmp_path).value_interval):
-        with pytest.raises(TypeError, match="chosen"):
-            call()
 
 
 FOREIGN = [

@@ -26,24 +26,12 @@ from sklearn.svm import SVC
 
 from skdp import LaplaceMechanism, PrivateEstimator, register, supported_estimators
 from skdp.estimators.catalog import CATALOG, is_stateless, lookup
-from skdp.estimators.catalog.table import (
-    as_markdown,
-    refused_as_markdown,
-    refused_classes,
-    released_classes,
-)
 from skdp.estimators.parameters import ParameterTarget
 
 # fits to few records
 # a few steps are enough here
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-# Without what examples in the documentation register.
-OWN = {
-    kind: entry
-    for kind, entry in released_classes().items()
-    if kind.__module__.startswith("sklearn.")
-}
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
 y = X @ [1.0, -1.0, 2.0]
@@ -259,21 +247,6 @@ def test_what_is_not_released_is_gone():
 def _restored(estimator, y, X=X):
     target = ParameterTarget(estimator, "auto", estimator.fit(X, y))
     return target.restore(target(X, y, seed=0))
-
-
-def test_table_says_what_is_released():
-    names = {kind.__name__ for kind in OWN}
-    lines = {line.name: line for line in supported_estimators() if line.name in names}
-    assert len(lines) == len(names) >= 70
-    assert list(lines) == sorted(lines, key=str.lower)
-    assert lines["KMeans"] == ("KMeans", "clusterer", ("cluster_centers_",), "k d")
-    assert lines["GaussianMixture"].kind == "density"
-    assert lines["PCA"].kind == "transformer"
-    assert lines["OneHotEncoder"].released == ()
-    assert all(line.numbers for line in lines.values())
-    assert "| KMeans | clusterer | `cluster_centers_` | k d |" in as_markdown()
-    assert "| OneHotEncoder | transformer | nothing | 0 |" in as_markdown()
-    assert len(refused_as_markdown().splitlines()) == len(refused_classes()) + 2
 
 
 @pytest.mark.parametrize(

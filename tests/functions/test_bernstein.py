@@ -23,12 +23,6 @@ def fitted(n_features, **params):
     return BernsteinTransformer(**params).fit(np.zeros((1, n_features)))
 
 
-def approximate(function, points, n_features=1, **params):
-    """The iterated Bernstein polynomial of a function, at some points."""
-    bernstein = fitted(n_features, **params)
-    return bernstein.evaluate(bernstein.coefficients(function(bernstein.lattice_)), points)
-
-
 # The checks feed normal data and up to ten columns, so they need a box that holds the data, or
 # clipping, and a low degree. Both are configurations of the transformer as it ships.
 @pytest.mark.parametrize(
@@ -137,16 +131,6 @@ def test_chunks_do_not_change_the_answer(monkeypatch):
     whole = bernstein.evaluate(coefficients, points)
     monkeypatch.setattr(_bernstein, "CHUNK_VALUES", 300)
     np.testing.assert_allclose(bernstein.evaluate(coefficients, points), whole, rtol=1e-13)
-
-
-def test_degree_200_in_one_and_four_dimensions():
-    grid = np.linspace(0, 1, 50)[:, None]
-    smooth = approximate(lambda x: np.cos(x[:, 0]), grid, degree=200, order=3)
-    np.testing.assert_allclose(smooth, np.cos(grid[:, 0]), atol=2e-5)
-    points = np.random.default_rng(0).random((2000, 4))
-    got = approximate(lambda x: x.prod(axis=1), points, 4, degree=8, order=2)
-    # The Bernstein operator is exact on multilinear functions.
-    np.testing.assert_allclose(got, points.prod(axis=1), atol=1e-13)
 
 
 @settings(max_examples=60, deadline=None)

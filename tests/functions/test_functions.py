@@ -222,22 +222,6 @@ def test_a_target_of_other_class_labels_has_another_key():
     assert keys[0] != keys[1]
 
 
-def test_targets_offer_the_metric():
-    svr, svc = SVR().fit(MOONS, MOONS[:, 0]), SVC().fit(IRIS, SPECIES)
-    moons, iris = (BernsteinTransformer(4, 1, feature_range=box) for box in (MOON_BOX, IRIS_BOX))
-    for target, dataset, n_values, n_outputs in (
-        (FittedFunctionTarget(svr, moons, svr), (MOONS, MOONS[:, 0]), 25, 1),
-        (FittedFunctionTarget(svr, moons, svr), (MOONS, MOONS), 50, 2),
-        (FittedFunctionTarget(svc, iris, svc), (IRIS, SPECIES), 75, 3),
-        (BernsteinTarget(lambda X, p: p, fitted(4)), (UNIT,), 5, 1),
-    ):
-        metric = target.output_metric(*dataset)
-        assert (metric.matrix.shape, metric.n_outputs) == ((n_values,) * 2, n_outputs)
-    big = BernsteinTarget(lambda X, p: p[:, 0], fitted(50, n_features=2))
-    np.testing.assert_array_equal(big.output_metric(UNIT).matrix, np.ones(51**2))
-    assert BernsteinTarget(lambda X, p: 1 / 0, fitted(4)).output_metric(UNIT) is None
-
-
 def share_below(X, points):
     return np.mean(X[:, 0] < points, axis=1)
 
