@@ -232,13 +232,13 @@ BOX = BernsteinTransformer(degree=2, feature_range=(0, 1))
 FUNCTIONS = {
     "installed": (np.mean, np.mean, np.median),
     "partial": (*[partial(np.quantile, q=0.5)] * 2, partial(np.quantile, q=0.9)),
-    "with a key": (*[FunctionTarget(each, key="v0") for each in (np.mean, np.sum)], np.mean),
+    "with a key": (FunctionTarget(np.mean, key="v1"), FunctionTarget(np.sum, key="v1"), np.mean),
     "with other keys": (
         *[FunctionTarget(own_mean, key="own-v1")] * 2,
         FunctionTarget(own_mean, key="own-v2"),
     ),
     "with an attribute": (named_mean, named_mean, own_mean),
-    "target with a key": (Own(1.0, key="v1"), Own(2.0, key="v1"), Own(1.0)),
+    "target with a key": (Own(1.0, key="target-v1"), Own(2.0, key="target-v1"), Own(1.0)),
     "named class": (Named(1.0), Named(1.0), Named(2.0)),
     "named class and its heir": (Named(1.0), Named(1.0), Inherits(1.0)),
     "moments": (AdditiveTarget(np.sin), AdditiveTarget(np.sin), AdditiveTarget(np.cos)),
