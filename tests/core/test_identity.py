@@ -46,7 +46,7 @@ from skdp.sensitivity.store import STORE
 
 X = np.random.default_rng(0).uniform(size=(30, 2))
 y = X[:, 0]
-MECHANISM = LaplaceMechanism(1.0)
+MECHANISM = LaplaceMechanism(1.0, code=None)  # no pilots, which take time
 ORACLE = UniformOracle([(0, 1)] * 2, y_bounds=(0, 1))
 UNLABELED = UniformOracle([(0, 1)] * 2)
 
@@ -117,7 +117,7 @@ def in_main(code):
 
 def estimate_of(estimator, **options):
     """Return the estimate of an estimator with released coefficients, or of any other target."""
-    sampler = SensitivitySampler(ORACLE, gamma=0.4, random_state=0, **options)
+    sampler = SensitivitySampler(ORACLE, gamma=0.4, n_pairs=3, random_state=0, **options)
     return private(estimator, sampler).plan(len(X), like=(X, y)).sensitivity
 
 
@@ -402,23 +402,17 @@ def test_what_cannot_be_named_has_no_key(thing):
     assert content_of(thing) == content_of(thing)
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "value"),
-    [
-        (np, "__version__", "99"),
-        (sklearn, "__version__", "99"),
-        (identity.scipy, "__version__", "99"),
-        (identity, "REVISION", 99),
-        (identity, "__version__", "99"),
-    ],
-)
-def test_versions_count(monkeypatch, module, name, value):
+def test_versions_count(monkeypatch):
     estimate, plan = estimate_of(Ridge()), private(Ridge(), 9.0).plan(len(X), like=(X, y))
-    monkeypatch.setattr(module, name, value)
-    assert not serves(estimate, Ridge())
-    with pytest.raises(ValueError, match="another version of what it uses"):
-        plan.execute(X, y)
-    monkeypatch.undo()
+    for module, name in (
+        *((each, "__version__") for each in (np, sklearn, identity.scipy, identity)),
+        (identity, "REVISION"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, "99")
+            assert not serves(estimate, Ridge())
+            with pytest.raises(ValueError, match="another version of what it uses"):
+                plan.execute(X, y)
     assert serves(estimate, Ridge())
     plan.execute(X, y)
 
@@ -455,8 +449,8 @@ def test_a_package_counts_by_its_version(installed, tmp_path, monkeypatch):
     first, again, later = (key_of(installed(version)) for version in ("1.0", "1.0", "1.1"))
     assert first == again != later
     assert not obstacle_of(first)
-    wheels = [key_of(installed(archive_info={"hash": each})) for each in "aab"]
-    assert wheels[0] == wheels[1] != wheels[2]
+    wheels = [key_of(installed(archive_info={"hash": each})) for each in "ab"]
+    assert wheels[0] != wheels[1]
     assert not obstacle_of(key_of(installed(folder=tmp_path / "gone")))
     assert obstacle_of(key_of(installed(folder=tmp_path)))
     (tmp_path / "here").mkdir()
@@ -469,13 +463,14 @@ import sys, pickle
 import numpy as np
 from skdp import LaplaceMechanism, PrivateEstimator, release
 estimates, estimator, plan, oracle, X = pickle.load(open(sys.argv[1], "rb"))
+noise = LaplaceMechanism(1.0, code=None)
 model = PrivateEstimator(
-    estimator, mechanism=LaplaceMechanism(1.0), sensitivity=estimates[0], prior=oracle,
+    estimator, mechanism=noise, sensitivity=estimates[0], prior=oracle,
     release=["ridge__coef_", "ridge__intercept_"],
 )
 assert model.fit(X, X[:, 0]).sensitivity_ == estimates[0]
 assert plan.execute(X, X[:, 0]).sensitivity == estimates[0]
-released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=estimates[1])
+released = release(np.mean, X, mechanism=noise, sensitivity=estimates[1])
 assert released.sensitivity == estimates[1]
 model.set_params(estimator__ridge__alpha=2.0)
 try:
@@ -492,14 +487,13 @@ def test_another_process_takes_plans_and_estimates(tmp_path):
     mean = sampler.set_params(oracle=UNLABELED).sample(np.mean, len(X), MECHANISM.geometry)
     file = tmp_path / "stored"
     file.write_bytes(pickle.dumps(([plan.sensitivity, mean], estimator, plan, ORACLE, X)))
-    for seed in ("1", "2"):
-        done = subprocess.run(
-            [sys.executable, "-c", OTHER, file],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        assert "made for another target" in done.stdout, done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER, file],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert "made for another target" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(("key", "error"), [("", ValueError), (3, TypeError)])
