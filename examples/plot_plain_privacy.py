@@ -31,7 +31,7 @@ scaler = StandardScaler().fit(X_public)
 radius = float(np.median(np.linalg.norm(scaler.transform(X_public), axis=1)))
 model = PrivateEstimator(
     make_pipeline(FrozenEstimator(scaler), ClipNorm(radius), MomentClassifier()),
-    mechanism=LaplaceMechanism(epsilon=1.0),
+    mechanism=LaplaceMechanism(epsilon=3.0),
     sensitivity="known",
     classes=[0, 1],
 )
@@ -46,7 +46,7 @@ print(model.guarantee_)
 
 X, y = make_classification(24_000, 20, random_state=0)
 X, X_test, y, y_test = X[:20_000], X[20_000:], y[:20_000], y[20_000:]
-epsilons = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0]
+epsilons = [0.1, 0.2, 0.5, 1.0, 3.0]
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for estimator in (MomentClassifier(constant=3), GaussianNB()):
     scores = []

@@ -33,7 +33,7 @@ from skdp.search.private import PrivateSearchCV
 from skdp.search.public import public_search
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.oracles import GaussianOracle, UniformOracle
+from skdp.sensitivity.oracles import UniformOracle
 from skdp.sensitivity.public_data import PublicDataOracle
 from skdp.sensitivity.random_density import RandomDensityOracle
 from skdp.sensitivity.random_task import RandomTaskOracle
@@ -56,7 +56,6 @@ __all__ = [
     "ExponentialMechanism",
     "FunctionTarget",
     "GaussianMechanism",
-    "GaussianOracle",
     "KnownSensitivity",
     "L2LaplaceMechanism",
     "LaplaceMechanism",

@@ -302,23 +302,22 @@ class PrivateEstimator(PrivateModel):
         -----
         UserWarning
             If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
-            the confidence below 1/2; if the release may be worth no more than public records alone;
-            or if an encoder raises at a category that the public records lack.
+            the confidence below 1/2; if the release may be worth no more than public records alone,
+            or than a guess; or if an encoder raises at a category that the public records lack.
         """
         dataset = check_fit(self, X, y, sample_weight)
         # of the records as given, and before a draw from the oracle
         check_holds_no_record(self, Dataset(X, y, sample_weight))
-        spend = self._least_spend(dataset.n_records)
-        find_accountant(self.accountant)._rehearse(spend)  # before pairs are sampled
+        find_accountant(self.accountant)._rehearse(self._least_spend())  # before pairs are sampled
         prepared = prepare(self, dataset)
         plan = prepared.plan()
         released = plan.execute_checked(prepared.example, random_state=self.random_state)
         return self._keep(plan, released)
 
-    def _least_spend(self, n_samples: int = 1) -> dict[str, Any]:
+    def _least_spend(self) -> dict[str, Any]:
         """Return what a fit spends at least, which does not depend on the number of records."""
         check_parameters(self)
-        return least_spend(self.mechanism, self.sensitivity, n_samples)
+        return least_spend(self.mechanism, self.sensitivity)
 
     @usual_errors
     def plan(self, n_samples: int, like: Container = None, scoring: Scoring = None) -> ReleasePlan:

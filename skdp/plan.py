@@ -19,6 +19,7 @@ from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
 from skdp.core.oracle import Oracle
+from skdp.core.plain import check_gaps
 from skdp.core.room import evaluate_privately, spare, usual_errors
 from skdp.core.schema import (
     Schema,
@@ -43,7 +44,6 @@ from skdp.results.simulator import Simulator
 from skdp.results.writing import describe_conflict, distance_from_prior
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.trial import check_is_public
 
 
@@ -90,12 +90,16 @@ class ReleasePlan(HasExpectedScore):
     scoring : str, callable or None, default=None
         The score of `expected_score`, as in scikit-learn. None takes the method `score` of what is
         released.
+    made_up : Oracle or None, default=None
+        Source of made-up records that are scored where there is no oracle.
     accountant : PrivacyAccountant or None, default=None
         The budget that pays for an execution that names none. A plan with an accountant in memory
         cannot be pickled; ``dataclasses.replace(plan, accountant=None)`` can.
 
     Attributes
     ----------
+    advice : str
+        The setting that may score more than the expected score by over .05; empty for none.
     guarantee : PrivacyGuarantee
         The promise of a release with noise from the operating system.
     n_evaluations : int
@@ -107,8 +111,9 @@ class ReleasePlan(HasExpectedScore):
         numbers, for private data that are like the oracle's, up to the `shift`. None if the
         mechanism cannot tell.
     expected_score : ExpectedScore or None
-        The score of such a release on public datasets, beside exact models and the model of public
-        records alone. None where the released value has no score, or nothing public can be drawn.
+        The score of such a release on public or made-up datasets, beside exact models and the model
+        of public records alone or a guess. None where the released value has no score, or nothing
+        can be drawn.
     public_estimator : estimator object or None
         The model of the public records alone: the mean of public fits. None without public records.
     share_learned : float in [0, 1]
@@ -156,7 +161,9 @@ class ReleasePlan(HasExpectedScore):
     names: list[str] | None = None
     gaps: frozenset[int] | None = field(default=None, repr=False)
     scoring: Scoring = field(default=None, repr=False)
+    made_up: Oracle | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
+    advice: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as after `dataclasses.replace`."""
@@ -315,12 +322,12 @@ class ReleasePlan(HasExpectedScore):
         code, shape, priors = self.mechanism.geometry.code, self.sensitivity.shape, None
         most, said = 0.0, ""
         if code is not None and shape is not None:
-            priors = code.deviations.reshape(shape)
+            deviations = code.deviations.reshape(shape)
             planned = self.mechanism.standard_errors(shape, self.sensitivity.value)
             if errors is not None and planned is not None:  # a prior that is contradicted is wider
                 wider = np.divide(errors, planned, out=np.ones(shape), where=planned > 0)
-                priors = priors * np.maximum(wider, 1)
-            priors = self._named(priors)
+                deviations = deviations * np.maximum(wider, 1)
+            priors = self._named(deviations)
         if code is not None and errors is not None and numbers is not None:
             far = flat_numbers(target.by_name(distance_from_prior(code, value, errors))[0])
             most = float(far.max(initial=0))

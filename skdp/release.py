@@ -153,7 +153,7 @@ def release(
     check_mechanism(mechanism, "release")
     check_is_public(getattr(sensitivity, "draws_from", None), dataset)
     pays = find_accountant(accountant)
-    pays._rehearse(least_spend(mechanism, sensitivity, lengths[0]))  # before pairs are sampled
+    pays._rehearse(least_spend(mechanism, sensitivity))  # before pairs are sampled
     plan, dataset = plan_for(dataset, lengths[0], target, mechanism, sensitivity, responses, names)
     return plan.execute_checked(dataset, accountant=accountant, random_state=random_state)
 

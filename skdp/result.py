@@ -24,7 +24,7 @@ from skdp.results.names import flat_names, flat_numbers, positive_class
 from skdp.results.report import PrivacyReport, make_report
 from skdp.results.simulator import Simulator
 from skdp.results.summary import MOST_ROWS_OF_CARD, ReleaseSummary
-from skdp.sensitivity.bounds import KnownSensitivity, said_of_gaps
+from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 
 OF_NOISE = "Standard errors measure the noise alone, not the sampling of the records."
@@ -137,7 +137,7 @@ class Release(HasIntervals):
         remarks = [OF_NOISE if self.prior_errors is None else OF_CODE]
         if isinstance(self.value, ReleasedDensity):
             remarks.append(remark_on_density(self.value))
-        gaps = said_of_gaps(self.sensitivity)
+        gaps = getattr(self.sensitivity, "gaps", "")
         remarks += [f"If there were gaps: {gaps}."] * bool(gaps)
         return ReleaseSummary(
             "\n".join(filter(None, (str(self.guarantee), self.warning))),

@@ -54,7 +54,7 @@ class Moody(ClassifierMixin, BaseEstimator):
         return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
 
 
-def private(estimator, epsilon=1.0, n_blocks=50, oracle=TASKS, **parameters):
+def private(estimator, epsilon=1.0, n_blocks=20, oracle=TASKS, **parameters):
     return PrivateEstimator(
         estimator,
         mechanism=parameters.pop("mechanism", L2LaplaceMechanism(epsilon)),
@@ -65,11 +65,10 @@ def private(estimator, epsilon=1.0, n_blocks=50, oracle=TASKS, **parameters):
 
 
 @pytest.mark.parametrize(
-    "estimator",
-    [DecisionTreeClassifier(max_depth=3), KNeighborsClassifier(5), LogisticRegression()],
+    "estimator", [DecisionTreeClassifier(max_depth=3), KNeighborsClassifier(5)]
 )
 def test_any_classifier_has_a_plain_promise_and_learns(estimator):
-    model = private(estimator, epsilon=3.0, random_state=0).fit(X[PRIVATE], y[PRIVATE])
+    model = private(estimator, 3.0, 50, random_state=0).fit(X[PRIVATE], y[PRIVATE])
     assert (model.guarantee_.epsilon, model.guarantee_.gamma) == (3.0, 0.0)
     assert type(model.estimator_) is type(estimator)
     exact = estimator.fit(X[PRIVATE], y[PRIVATE]).score(X[TEST], y[TEST])
@@ -80,7 +79,9 @@ def test_a_regressor_learns():
     table, response = make_regression(3000, 4, noise=5.0, random_state=0)
     response = response / response.std()
     oracle = RandomTaskOracle(table[:500], y_scale=1.0)
-    model = private(Ridge(), 5.0, oracle=oracle, random_state=0).fit(table[500:], response[500:])
+    model = private(Ridge(), 5.0, 50, oracle=oracle, random_state=0).fit(
+        table[500:], response[500:]
+    )
     assert model.score(table, response) > 0.7
 
 
@@ -92,7 +93,7 @@ def test_no_record_moves_the_value_further_than_the_bound(estimator):
     labels[target.blocks[0]] = 1  # a block of one class
     bounds, largest = [target.bound(order) for order in (1, 2)], np.zeros(2)
     exact = target(records, labels, seed=0)
-    for i in range(60):
+    for i in range(40):
         place = rng.integers(len(records)) if i % 2 else target.blocks[0][-1]
         value, label = records[place].copy(), labels[place]
         records[place, 0] = rng.choice([1e300, 101, 5000, -1e6, np.nan, np.inf, 50])
@@ -126,20 +127,18 @@ def test_the_state_of_global_generators_stays():
 
 
 def test_the_number_of_blocks_is_chosen_and_reproducible():
-    plans = [private(GaussianNB(), n_blocks="auto").plan(1000) for _ in range(2)]
+    plans = [private(GaussianNB(), n_blocks="auto").plan(600) for _ in range(2)]
     first, second = (plan.target for plan in plans)
-    assert first.code.n_blocks == second.code.n_blocks > 20
+    assert first.code.n_blocks == second.code.n_blocks >= 20
     np.testing.assert_array_equal(first.code.encoder, second.code.encoder)
     assert f"{first.code.n_blocks} blocks" in str(plans[0])
-    smaller = private(GaussianNB(), 0.1, "auto").plan(1000).target
-    assert smaller.code.n_numbers <= first.code.n_numbers
 
 
 def test_a_gaussian_mechanism_and_the_whole_default():
     mechanism = GaussianMechanism(1.0, 1e-5)
-    model = private(LogisticRegression(), mechanism=mechanism, classes=[0, 1])
+    model = private(GaussianNB(), mechanism=mechanism, classes=[0, 1])
     assert model.fit(X[PRIVATE], y[PRIVATE]).guarantee_.delta == 1e-5
-    model.set_params(sensitivity="aggregate", estimator=GaussianNB())
+    model.set_params(sensitivity="aggregate")
     assert model.plan(500).guarantee.gamma == 0
 
 
@@ -213,25 +212,25 @@ def test_no_block_draws_on_from_another():
 
 
 @pytest.mark.parametrize(
-    ("estimator", "mood", "label", "expected"),
+    ("estimator", "cases"),
     [
-        (Moody(), -500.0, None, 0.0),  # what is not finite, as what fails, is a constant
-        (Moody(), 500.0, None, 0.0),
-        (LogisticRegression(), 0.0, 1, 1.0),  # which refuses a single class
-        (LogisticRegression(), 0.0, 0, -1.0),
+        # what is not finite, as what fails, is a constant
+        (Moody(), [(-500.0, None, 0.0), (500.0, None, 0.0)]),
+        (LogisticRegression(), [(0.0, 1, 1.0), (0.0, 0, -1.0)]),  # which refuses a single class
     ],
 )
-def test_a_block_without_a_fit_counts_as_a_constant(estimator, mood, label, expected):
+def test_a_block_without_a_fit_counts_as_a_constant(estimator, cases):
     target = private(estimator, n_blocks=10).plan(400).target
-    table, labels = X[600:640].copy(), y[600:640] if label is None else np.full(40, label)
-    table[:, 0] = mood
-    assert set(np.unique(labels)) == ({0, 1} if label is None else {label})
-    assert set(target.fits.scores(Dataset(table, labels))) == {expected}
+    for mood, label, expected in cases:
+        table, labels = X[600:640].copy(), y[600:640] if label is None else np.full(40, label)
+        table[:, 0] = mood
+        assert set(np.unique(labels)) == ({0, 1} if label is None else {label})
+        assert set(target.fits.scores(Dataset(table, labels))) == {expected}
 
 
 def test_the_bound_in_l1_is_that_in_l2_for_each_number():
-    target = private(GaussianNB(), n_blocks=50).plan(2500).target
+    target = private(GaussianNB()).plan(500).target
     size = target.code.n_numbers
     assert size > 1
     assert target.bound(1) == pytest.approx(size**0.5 * target.bound(2), rel=1e-9)
-    assert target.bound(2) >= 2 * target.code.radius / 50
+    assert target.bound(2) >= 2 * target.code.radius / 20

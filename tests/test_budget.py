@@ -324,26 +324,3 @@ def test_nothing_private_is_in_the_ledger(path, leak_search):
     assert leak_search(b"".join(file.read_bytes() for file in files), private) == []
     assert leak_search(model, private) == []
     assert os.path.getsize(path) > 0
-
-
-def half(**details):
-    return {"guarantee": PrivacyGuarantee(epsilon=0.5, gamma=0.1)} | details
-
-
-def test_a_rehearsal_refuses_what_is_not_allowed_together_and_spends_nothing():
-    accountant = ledger_of(1.2, gamma=0.2)
-    accountant._rehearse(half(), half())
-    said = (
-        r"spent is \(epsilon=0\) for 0 .* was \(epsilon=1.5, gamma=0.3\) for 3 .*which 2 would fit"
-    )
-    with pytest.raises(BudgetExceededError, match=said) as caught:
-        accountant._rehearse(half(), half(label="a"), half())
-    assert (caught.value.spent.epsilon, caught.value.left) == (0, 1.2)
-    assert accountant.rows() == []
-    accountant.spend(**half())
-    accountant._rehearse(half())
-    with pytest.raises(BudgetExceededError):
-        accountant._rehearse(half(), half())
-    assert accountant.total().epsilon == 0.5
-    with pytest.raises(TypeError, match="must be a PrivacyGuarantee"):
-        accountant._rehearse({"guarantee": 1.0})

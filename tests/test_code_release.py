@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 from sklearn.datasets import make_classification
 from sklearn.linear_model import RidgeClassifier
 
 from skdp import (
     FunctionTarget,
-    GaussianOracle,
     KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
@@ -170,16 +170,6 @@ def test_every_number_has_its_own_scale_and_the_prior_is_kept_to(mechanism):
     assert np.all(np.abs(strong.value - scaled_means(X, y)) < spread)
 
 
-def test_standard_errors_come_with_the_model(fitted):
-    errors, before = fitted.standard_errors_, fitted.plan_.standard_errors
-    assert list(errors) == list(before) == ["coef_", "intercept_"]
-    for name in errors:
-        assert errors[name].shape == getattr(fitted.estimator_, name).shape
-        assert np.all(errors[name] >= before[name] * (1 - 1e-12))
-    known = private(LaplaceMechanism(1.0), sensitivity=0.1).fit(X, y).standard_errors_["coef_"]
-    np.testing.assert_allclose(known, np.full(6, 0.1 * np.sqrt(2)), rtol=1e-3)
-
-
 def test_a_release_that_contradicts_the_prior_says_so_and_has_larger_errors(tmp_path):
     """It names the number that is farthest off, here the last."""
     other = X + np.array([1, 1, 1, 1, 1, 100])
@@ -210,18 +200,6 @@ def test_with_a_bound_on_paper_a_prior_that_is_far_off_is_no_reason_to_warn():
     assert "noise may be too small" not in str(far.summary())
 
 
-def test_a_contradiction_is_seen_where_all_directions_are_read():
-    """Standard errors are then those of the noise, which is made for records like the oracle's."""
-    plan = planned(LaplaceMechanism(20.0, code="learned"), lambda X, y: X.mean(axis=0) + 1000)
-    assert plan.mechanism.geometry.code.n_released == 6
-    near = plan.execute(X, y, random_state=0)
-    assert near.prior_conflict < 3
-    with pytest.warns(UserWarning, match="the noise may be too small"):
-        far = plan.execute(1000 * X, y, random_state=0)
-    assert far.prior_conflict > 100
-    np.testing.assert_allclose(far.standard_errors, near.standard_errors, rtol=0.1)
-
-
 def test_noise_is_no_contradiction():
     """A code for little noise reads all numbers; at a hundredth of its epsilon most is noise."""
     means = FunctionTarget(lambda X, y: X.mean(axis=0), key="means-v1")
@@ -243,9 +221,6 @@ def test_rounding_is_no_contradiction():
     code = plan.mechanism.geometry.code
     assert 0 < code.deviations[1] < 1e-14
     assert plan.execute(X, y, random_state=0).prior_conflict < 5
-    far = [100 * code.deviations[0], 0]
-    assert plan._prior_conflict(np.add(code.mean, far), [0, 0]) == pytest.approx([100, 0])
-    assert plan._prior_conflict(np.add(code.mean, far), far) == pytest.approx([1, 0], rel=1e-3)
 
 
 def test_a_released_statistic_is_drawn_towards_no_prior_unasked():
@@ -343,23 +318,8 @@ def test_a_pair_whose_value_has_another_size_than_the_code_counts_as_failed():
         means = X.mean(axis=0)
         return means if X.max() < 3.9 else means[:2]
 
-    sampler = SensitivitySampler(GaussianOracle([0] * 3, np.eye(3)), random_state=0)
+    sampler = SensitivitySampler(multivariate_normal([0] * 3), random_state=0)
     options = {"n_samples": 100, "like": None, "sensitivity": sampler}
     plan = planned(MECHANISMS[0], sometimes_short, **options)
     assert plan.mechanism.geometry.code.size == 3
     assert plan.sensitivity.failures == {"the shape of the value changed": 1}
-
-
-def test_a_single_number_has_a_code_where_most_pairs_change_it():
-    """At a small epsilon it is drawn towards the public mean; without it all is noise."""
-    people = np.random.default_rng(0).gamma(2.0, size=(2000, 1))
-    sampler = SensitivitySampler(PublicDataOracle(people), random_state=0)
-    options = {"n_samples": 100, "like": None, "sensitivity": sampler}
-    plan = planned(LaplaceMechanism(0.03, code="learned"), np.mean, **options)
-    assert plan.mechanism.geometry.code.n_released == 1
-    assert plan.n_evaluations == 4 * 59
-    single = plan.execute(people[:100].copy(), random_state=0)
-    assert single.value.shape == ()
-    assert abs(single.value - people.mean()) < 3 * single.standard_errors < 6
-    with pytest.raises(ValueError, match="sensitivity is zero"):
-        planned(LaplaceMechanism(0.03, code="learned"), np.max, **options)

@@ -75,9 +75,6 @@ def model():
     return model.fit(x, x[:, 0])
 
 
-SIDES = ("left", "center", "right")
-
-
 def ticks(ax):
     return [text.get_text() for text in ax.get_yticklabels()]
 
@@ -99,34 +96,6 @@ def test_intervals_are_of_the_standard_errors(model, monkeypatch):
     assert "2 more are not drawn" in cut.ax_.get_xlabel()
     with pytest.raises(ValueError, match="'intercept_'"):
         ReleaseDisplay.from_estimator(model, attribute="coefs_")
-
-
-def display_of(values, errors=(0.1, 0.2, 0.3), names=("a[0]", "a[1]", "a[2]")):
-    learned = np.resize([0.5, 0.01, 0.9], len(names))
-    return ReleaseDisplay(
-        names=list(names), values=np.array(values), errors=np.array(errors), learned=learned
-    )
-
-
-def test_numbers_of_the_oracle_are_hollow():
-    ax = display_of([1.0, 2.0, 3.0], [0.1, np.nan, 0.1]).plot().ax_
-    marks = ax.get_lines()[-3:-1]
-    assert [mark.get_xdata().tolist() for mark in marks] == [[1.0, 3.0], [2.0]]
-    assert marks[1].get_markerfacecolor() == "w"
-    assert len(ax.get_legend().get_texts()) == 2
-
-
-def test_long_names_leave_the_numbers_their_room():
-    names = [f"columntransformer__pipeline-{i}__another_step__mean_[column]" for i in (1, 1, 2)]
-    names.append("coef_[" + "a long name " * 9 + "]")
-    display = display_of(np.arange(1.0, 5.0), np.ones(4), names).plot()
-    display.figure_.canvas.draw()
-    for ax, title in zip(display.axes_, (*names[1:3], "coef_"), strict=True):
-        assert ax.get_position().width > 0.5
-        assert title.removesuffix("[column]") in (ax.get_title(loc=side) for side in SIDES)
-    (label,) = ticks(display.axes_[-1])
-    assert label.startswith("a long name")
-    assert len(label) <= 40
 
 
 @pytest.fixture(scope="module")
@@ -176,17 +145,6 @@ def test_the_curve_is_that_of_the_means(utility):
     means = {"epsilon 100": utility.scores[-1], "public records alone": utility.public}
     for name, scores in means.items():
         assert f"{name}: {scores.mean():.3g}" in str(utility)
-
-
-def test_a_single_dataset_has_no_standard_error():
-    """Nor has a display without public records a line for them."""
-    scores = np.array([[0.6, 0.8], [0.8, 0.9]])
-    options = {"epsilons": np.arange(1.0, 3.0), "public": None, "scoring": ""}
-    display = PrivacyUtilityDisplay(scores=scores, exact=scores[1], **options)
-    assert "epsilon 1: 0.7 ± 0.1\n" in str(display)
-    alone = PrivacyUtilityDisplay(scores=scores[:, :1], exact=scores[1, :1], **options)
-    assert "±" not in str(alone)
-    assert len(display.plot().ax_.get_lines()) == 2
 
 
 TASKS = RandomTaskOracle(np.random.default_rng(0).random((20, 1)), classes=[0, 1])
@@ -251,8 +209,7 @@ def density_of(sides, degree=3, epsilon=10.0, bandwidth=0.5, sensitivity="known"
     ).fit(wine(len(sides)))
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 3.0])
-def test_the_exact_density_is_in_the_intervals_as_often_as_said(epsilon):
+def test_the_exact_density_is_in_the_intervals_as_often_as_said():
     """Behind a scaler, and with a peak at the border of the box: kernels reach beyond it.
 
     Six releases of 21 points, whose errors are independent.
@@ -265,7 +222,7 @@ def test_the_exact_density_is_in_the_intervals_as_often_as_said(epsilon):
         scaler = FrozenEstimator(MinMaxScaler().fit(np.transpose([box])))
         model = PrivateEstimator(
             make_pipeline(scaler, kernel) if seed % 2 else kernel,
-            mechanism=LaplaceMechanism(epsilon),
+            mechanism=LaplaceMechanism(1.0),
             sensitivity="known",
             release=BernsteinTransformer(degree=20, feature_range=box),
             random_state=seed,
@@ -279,29 +236,6 @@ def test_the_exact_density_is_in_the_intervals_as_often_as_said(epsilon):
         low, high = display.intervals.T * min(display.mass, 1)
         inside.append(np.mean((low <= at) & (at <= high)))
     assert 0.8 < np.mean(inside) < 0.98
-
-
-def test_a_picture_says_what_its_density_was_divided_by():
-    """A third of the wines has more than 13.5 percent of alcohol."""
-    precise = {"epsilon": 1e4, "bandwidth": 0.1}
-    line, image, whole = (
-        PrivateDensityDisplay.from_estimator(density_of(sides, degree, **precise)).plot()
-        for sides, degree in (([(11, 13.5)], 30), ([(11, 13.5), (1, 4)], 30), ([(10, 16)], 90))
-    )
-    assert [round(display.mass, 1) for display in (line, image, whole)] == [0.7, 0.7, 1.0]
-    assert line.ax_.get_legend_handles_labels()[1] == [f"released, divided by {line.mass:.3g}"]
-    label = image.mesh_.colorbar.ax.get_ylabel().split("\n")  # lines, as one would be cut off
-    assert label[::2] == ["probability per", f"divided by {image.mass:.3g}"]
-    assert whole.ax_.get_legend() is None
-    whole.ax_.plot([12, 13], [0, 10])  # what is drawn into it afterwards is not cut
-    assert whole.ax_.get_ylim()[1] > 10
-    # noise adds to the line, as what is below 0 becomes 0, and not to the bars
-    noisy = density_of([(0, 30)], 60, epsilon=0.3)
-    drawn = PrivateDensityDisplay.from_estimator(noisy, level=0.9, random_state=0).plot()
-    assert drawn.mass > 1.1
-    assert drawn.line_.get_label() == f"released, divided by {drawn.mass:.3g}"
-    ends = noisy.value_interval(0.9, random_state=0)
-    np.testing.assert_allclose(drawn.intervals, np.maximum(ends, 0))
 
 
 def test_a_density_is_a_line_over_one_column_and_an_image_over_two():
@@ -318,7 +252,8 @@ def test_a_density_is_a_line_over_one_column_and_an_image_over_two():
     assert (two.ax_.get_xlabel(), two.ax_.get_ylabel()) == ("alcohol", "ash")
     released = single.plan_.execute(wine(1), random_state=0)
     barred = PrivateDensityDisplay.from_estimator(released, level=0.5, random_state=0).plot()
-    assert "exact, with its kernel, 50%" in barred.ax_.get_legend_handles_labels()[1]
+    label = barred.ax_.get_legend_handles_labels()[1][0]
+    assert label == f"exact, with its kernel, 50%, divided by {barred.mass:.3g}"
     at, ends = (part.reshape(-1, 3) for part in barred.bars_.get_data())
     assert np.array_equal(at[:, 0], barred.lattice)
     assert np.array_equal(ends[:, :2], barred.intervals)

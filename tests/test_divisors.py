@@ -174,7 +174,7 @@ def test_a_variance_of_a_known_sensitivity_is_positive_and_exact_without_noise(m
     expected = clone(model).fit(*data).var_
     np.testing.assert_allclose(found if n_parts == 1 else found[:2], expected, rtol=1e-5)
     for epsilon in (0.03, 1.0):
-        estimator.set_params(mechanism__epsilon=epsilon)
+        plan = estimator.set_params(mechanism__epsilon=epsilon).plan(len(data[0]), like=tuple(data))
         for seed in range(3):
-            variances = estimator.set_params(random_state=seed).fit(*data).estimator_[-1].var_
+            variances = plan.execute(*data, random_state=seed).value[-1].var_
             assert np.all((variances > 1e-3) & (variances < 32))

@@ -10,18 +10,15 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.covariance import EllipticEnvelope
-from sklearn.decomposition import PCA, IncrementalPCA
-from sklearn.dummy import DummyRegressor
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
-    ExtraTreesClassifier,
     StackingClassifier,
     VotingClassifier,
 )
 from sklearn.feature_selection import RFE, SelectFromModel
-from sklearn.linear_model import BayesianRidge, LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
@@ -201,62 +198,3 @@ def test_weights_are_routed_to_whoever_requests_them():
     released = search.best_estimator_.estimator_[-1]
     np.testing.assert_allclose(released.coef_, exact.coef_, atol=1e-3)
     assert search.score(X, LABELS, sample_weight=WEIGHTS) > 0.8
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        GaussianMixture(2, random_state=0),
-        EllipticEnvelope(random_state=0),
-        make_pipeline(StandardScaler(), KMeans(2, n_init=1, random_state=0)),
-    ],
-    ids=lambda estimator: type(estimator).__name__,
-)
-def test_fit_predict(estimator):
-    model = private(estimator)
-    labels = model.fit_predict(X, LABELS)
-    np.testing.assert_array_equal(labels, model.predict(X))
-    assert len(set(labels)) == 2
-
-
-def test_standard_deviations_where_they_can_be_had():
-    oracle = PublicDataOracle(X_PUBLIC, RESPONSE_PUBLIC)
-    dummy = private(DummyRegressor(), oracle).fit(X, RESPONSE)
-    mean, deviation = dummy.predict(X, return_std=True)
-    np.testing.assert_allclose(mean, RESPONSE.mean())
-    np.testing.assert_array_equal(deviation, 0.0)
-    names = ["coef_", "intercept_", "alpha_", "sigma_", "X_offset_", "X_scale_"]
-    exact = BayesianRidge().fit(X, RESPONSE)
-    names = [name for name in names if isinstance(getattr(exact, name), float | np.ndarray)]
-    named = private(BayesianRidge(), oracle, release=names).fit(X, RESPONSE)
-    np.testing.assert_allclose(
-        named.predict(X, return_std=True), exact.predict(X, return_std=True), atol=1e-6
-    )
-
-
-@pytest.mark.parametrize(
-    ("estimator", "names"),
-    [
-        (LogisticRegression(), ["coef_", "intercept_", "classes_", "n_features_in_"]),
-        (ExtraTreesClassifier(2, max_depth=2, random_state=0), ["feature_importances_"]),
-    ],
-)
-def test_fitted_attributes_are_those_of_the_released_estimator(estimator, names):
-    model = private(estimator, epsilon=1.0)
-    assert not any(hasattr(model, name) for name in names)
-    model.fit(X, LABELS)
-    for name in names:
-        np.testing.assert_array_equal(getattr(model, name), getattr(model.estimator_, name))
-
-
-@pytest.mark.parametrize("kind", [PCA, IncrementalPCA])
-def test_covariance_of_released_components(kind):
-    """It needs the variances, and that of what is left out: whitening has released all."""
-    whole, exact = private(kind(4, whiten=True)).fit(X).estimator_, kind(4, whiten=True).fit(X)
-    for name in ("get_covariance", "get_precision"):
-        np.testing.assert_allclose(getattr(whole, name)(), getattr(exact, name)(), atol=1e-6)
-    for less in (kind(2, whiten=True), kind(4)):
-        model = private(less).fit(X)
-        assert not hasattr(model, "get_covariance")
-        with pytest.raises(AttributeError, match="noise_variance_"):
-            model.estimator_.get_covariance()

@@ -7,7 +7,7 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, make_regression
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -15,17 +15,27 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skdp import (
+    ClipBox,
+    ClipNorm,
+    GaussianMechanism,
     LaplaceMechanism,
+    MomentClassifier,
+    MomentRegressor,
+    PrivateEstimator,
     PublicDataOracle,
     RandomTaskOracle,
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.sensitivity.store import STORE
 from tests import helpers
 from tests.helpers import sampler
 
 X, y = load_breast_cancer(return_X_y=True)
 PUBLIC, SCALER = X[:284], FrozenEstimator(StandardScaler().fit(X[:284]))
+SCALER_OF_TWO = FrozenEstimator(StandardScaler().fit([[3, 3], [5, 9]]))
+CLASSIFIER = make_pipeline(SCALER, ClipNorm(5.0), LogisticRegression(fit_intercept=False))
+MOMENTS = make_pipeline(SCALER, ClipNorm(5.0), MomentClassifier())
 SVM = make_pipeline(SCALER, LinearSVC(C=0.01))
 TASKS = RandomTaskOracle(PUBLIC, classes=[0, 1])
 TABLE = PublicDataOracle(PUBLIC, y[:284])
@@ -67,12 +77,92 @@ def test_the_warning_comes_before_the_payment():
     assert not hasattr(model, "estimator_")
 
 
-@pytest.mark.slow
-def test_a_network_that_is_noise_is_told():
-    features, response = make_regression(1000, 8, noise=1.0, random_state=0)
-    network = MLPRegressor(hidden_layer_sizes=(16,), solver="lbfgs", max_iter=50, random_state=0)
-    oracle = PublicDataOracle(features[:500], response[:500] / response.std())
-    assert warnings_of(private(network, oracle).plan, 500)
+CLIPPED = make_pipeline(ClipNorm(2.0), MomentRegressor(y_range=(0, 50)))
+
+
+def plain(estimator, epsilon, **options):
+    mechanism = GaussianMechanism(epsilon, 1e-5)
+    return PrivateEstimator(estimator, mechanism=mechanism, sensitivity="known", **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "like", "gains"),
+    [
+        (plain(CLASSIFIER, 1.0, classes=[0, 1]), (X[:2], y[:2]), False),
+        (plain(MOMENTS, 10.0, classes=[0, 1]), (X[:2], y[:2]), True),
+        (plain(CLIPPED, 0.1), (X[:2, :5], y[:2]), False),
+        (plain(CLIPPED, 10.0), (X[:2, :5], y[:2]), True),
+    ],
+)
+def test_a_known_sensitivity_without_a_prior_has_a_score_on_made_up_records(model, like, gains):
+    """A release is held against a guess: one that is noise is not sold in silence."""
+    said = warnings_of(model.plan, 285, like=like)
+    assert gains == (not said)
+    assert all("than a guess: " in each and "(on made-up records)" in each for each in said)
+
+
+def test_records_are_made_up_in_the_range_of_the_first_step_only_where_labels_are_declared():
+    box = make_pipeline(ClipBox(3, [5, 9]), SCALER_OF_TWO, ClipNorm(), MomentClassifier())
+    plan = plain(box, 10.0, classes=["a", "b"]).plan(100, like=(np.ones((2, 2)), ["a", "b"]))
+    records, labels = plan.made_up(100, np.random.default_rng(0))
+    assert (np.abs(records - [4, 6]) <= [1, 3]).all()
+    assert np.ptp(records, axis=0) == pytest.approx([2, 6], rel=0.2)
+    assert set(labels) == {"a", "b"}
+    assert "a guess 0." in str(plan)
+    assert plan.public_estimator is None
+    assert helpers.private(Ridge(), sensitivity=0.1).plan(9, like=(X[:2], y[:2])).made_up is None
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_advice_names_predictions_where_these_score_more_at_no_further_fit(monkeypatch):
+    """Only students are: to 400 anchors, while datasets have 100 records."""
+    fit, sizes = MLPRegressor.fit, []
+
+    def counted(self, X, y, **options):
+        sizes.append(len(X))
+        return fit(self, X, y, **options)
+
+    monkeypatch.setattr(MLPRegressor, "fit", counted)
+    STORE.clear()
+    features, response = make_regression(300, 3, noise=1.0, random_state=0)
+    known = sampler(features, response / response.std(), n_pairs=9)
+    options = {"solver": "lbfgs", "max_iter": 20, "alpha": 0.1, "random_state": 0}
+    network = MLPRegressor(hidden_layer_sizes=(8,), **options)
+    mechanism = LaplaceMechanism(epsilon=0.3)
+    model = helpers.private(network, sensitivity=known, mechanism=mechanism)
+    with pytest.warns(UserWarning, match="Instead, release=.predictions. may score"):
+        plan = model.plan(100)
+    students = [size for size in sizes if size != 100]
+    assert students == [400] * (len(plan.expected_score.private) + 1)
+    n_fits = len(sizes) - len(students)
+    sizes.clear()
+    STORE.clear()
+    monkeypatch.setattr("skdp.planning.making.advise", lambda *_: "")
+    with pytest.warns(UserWarning, match="may be worth"):
+        assert model.plan(100).advice == ""
+    assert sizes == [100] * n_fits
+    assert f"advice          {plan.advice}" in str(plan)
+    told = float(plan.advice.split()[-1])
+    assert told > plan.expected_score.private.mean() + 0.05
+    better = model.set_params(release="predictions").plan(100).expected_score.private.mean()
+    assert told == pytest.approx(better, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "epsilon"),
+    [(SVM, 1.0), (make_pipeline(SCALER, LogisticRegression(C=0.01)), 0.3)],
+)
+def test_no_advice_where_predictions_score_no_more_or_fail(estimator, epsilon):
+    def fails_for_anchors(n_samples, rng):
+        assert n_samples < 1600
+        return TASKS(n_samples, rng)
+
+    for oracle in (TASKS, fails_for_anchors):
+        known = sampler(oracle, n_pairs=9)
+        mechanism = LaplaceMechanism(epsilon)
+        plan = helpers.private(estimator, sensitivity=known, mechanism=mechanism).plan(285)
+        assert plan.advice == ""
+        assert "advice" not in str(plan)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])

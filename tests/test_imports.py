@@ -21,7 +21,7 @@ LEVELS = {"exceptions": 0, "_version": 0, "core": 1} | dict.fromkeys(WINGS, 2)
 LEVELS |= {"functions": 3, "bounds": 3, "results": 4, "result": 5, "plan": 6, "planning": 7}
 LEVELS |= {"release": 8, "estimator": 9, "search": 10}
 LEVELS |= dict.fromkeys({"displays", "audit", "risk"}, 11) | {"__main__": 12}
-HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "tqdm", "dp_accounting", "opendp"}
+HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "dp_accounting", "opendp"}
 
 
 @functools.cache
@@ -227,7 +227,10 @@ def test_optional_packages_are_imported_where_they_are_used():
     ("source", "expected"),
     [
         ("import pandas as pd", ["pandas"]),
-        ("try:\n    from tqdm.auto import tqdm\nexcept ImportError:\n    pass", ["tqdm.auto.tqdm"]),
+        (
+            "try:\n    from dask.array import array\nexcept ImportError:\n    pass",
+            ["dask.array.array"],
+        ),
         ("class A:\n    import matplotlib", ["matplotlib"]),
         ("def f():\n    import pandas", []),
         ("if TYPE_CHECKING:\n    import pandas", []),

@@ -129,8 +129,7 @@ def test_a_mechanism_of_which_nothing_is_known_is_simulated_on_public_values():
     assert ((low < exact) & (exact < high)).all()
 
 
-@pytest.mark.parametrize("how", ["on paper", "by a code"])
-@pytest.mark.parametrize("n_columns", [1, 2])
+@pytest.mark.parametrize(("how", "n_columns"), [("on paper", 1), ("by a code", 2)])
 def test_a_plain_statistic_has_intervals_too(n_columns, how, tmp_path):
     """Of a release that was loaded, the same; forty releases, of one number each or of two."""
     records, bounds = np.random.default_rng(0).uniform(size=(80, n_columns)), [(0, 1)] * n_columns

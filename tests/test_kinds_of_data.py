@@ -91,17 +91,6 @@ def test_number_types(estimator, dtype):
     assert np.isfinite(getattr(model, method)(records)).all()
 
 
-def test_single_precision_is_kept():
-    single = X.astype(np.float32)
-    model = private(KMeans(2, n_init=1), UniformOracle([(0, 1)] * 3))
-    model.set_params(mechanism=LaplaceMechanism(1e-6))
-    centers = model.fit(single).estimator_.cluster_centers_
-    assert centers.dtype == np.float32
-    assert np.isfinite(centers).all()
-    model = private(LinearRegression(), X_public, y_public)
-    assert model.fit(single, y).estimator_.coef_.dtype == np.float32
-
-
 @pytest.mark.parametrize("library", [pd, pl])
 def test_mixed_frames(library):
     records, public = mixed(X, library), mixed(X_public, library)
@@ -153,13 +142,6 @@ def test_an_encoder_that_may_fail_after_the_budget_has_paid_is_pointed_out():
         with pytest.warns(UserWarning, match=word) if word else nullcontext([]) as caught:
             model.plan(N)
         assert sum("after the budget" in str(each.message) for each in caught) == bool(word)
-
-
-def test_an_oracle_may_have_gaps_that_equal_nothing():
-    texts = pd.DataFrame({"a": pd.array(["x", pd.NA, "y"] * 20, dtype="string")})
-    sampler = SensitivitySampler(PublicDataOracle(texts), gamma=0.4, random_state=0)
-    share = sampler.sample(lambda X: float(X["a"].isna().mean()), n_samples=9, geometry="l1")
-    assert 0 <= share.value <= 1 / 8
 
 
 DAYS = [datetime(2020, 1, 1), datetime(2020, 1, 2)] * 20
@@ -341,15 +323,6 @@ def test_a_lack_of_a_public_label_is_refused_unpaid_where_a_fit_needs_it(
     assert budget.total().epsilon == 3 * is_served
 
 
-def test_a_private_member_sees_two_labels():
-    budget = PrivacyAccountant(":memory:", epsilon=9)
-    for y_public, word in ((public_three, "each of the public"), (public_labels, None)):
-        model = OneVsRestClassifier(private(LINE, X_public, y_public, accountant=budget))
-        with pytest.raises(ValueError, match=word) if word else nullcontext():
-            model.fit(X, three)
-        assert budget.total().epsilon == (0 if word else 3)
-
-
 def _without_gaps(X):
     return np.nan_to_num(np.asarray(X))
 
@@ -494,30 +467,3 @@ def test_an_estimate_without_weights_does_not_serve_a_weighted_fit():
     estimate = private(Ridge(), weighted).fit(X, y, sample_weight=WEIGHTS).sensitivity_
     model = private(Ridge(), X_public, sensitivity=estimate)
     assert model.fit(X, y, sample_weight=WEIGHTS).sensitivity_ == estimate
-
-
-def test_an_estimate_of_texts_serves_again_with_its_oracle():
-    rng = np.random.default_rng(0)
-
-    def table(n_samples, texts):
-        X = pd.DataFrame({"a": rng.random(n_samples), "b": rng.choice(texts, n_samples)})
-        return X, X["a"] + (X["b"] == "y") + rng.normal(scale=0.1, size=n_samples)
-
-    oracle, data = PublicDataOracle(*table(60, ["x", "y"])), table(40, ["x", "y"])
-    encoder = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
-    columns = make_column_transformer((encoder, ["b"]), remainder="passthrough")
-    budget = PrivacyAccountant(":memory:", epsilon=3.0, gamma=0.8)
-    options = {"mechanism": LaplaceMechanism(1.0), "accountant": budget, "random_state": None}
-    known = helpers.sampler(oracle, gamma=0.4, n_pairs=None)
-    first = private(make_pipeline(columns, Ridge()), sensitivity=known, **options).fit(*data)
-    again = clone(first).set_params(sensitivity=first.sensitivity_, mechanism__epsilon=2.0)
-    for prior, word in (
-        (None, "for an estimate its own"),
-        (PublicDataOracle(*table(60, ["x", "z"])), "made for another target"),
-    ):
-        with pytest.raises(ValueError, match=word):
-            again.set_params(prior=prior).fit(*data)
-    again.set_params(prior=oracle).fit(*data)
-    assert again.sensitivity_ == first.sensitivity_
-    assert (again.budget_.epsilon, again.budget_.gamma) == (3.0, 2 * first.guarantee_.gamma)
-    assert again.predict_interval(data[0], 0.5, n_draws=9).shape == (40, 2)

@@ -8,7 +8,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
@@ -248,21 +247,6 @@ def test_no_record_is_refused_not_even_by_a_search(data, scaler):
             assert (search.guarantee_.gamma, search.guarantee_.epsilon) == (0, 3)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-@pytest.mark.parametrize(
-    "estimator", [MomentClassifier(constant=0), LogisticRegression(fit_intercept=False)]
-)
-def test_clips_may_return_frames(data, library, estimator):
-    expected = private(estimator, ClipNorm()).fit(*data).estimator_[-1]
-    steps = make_pipeline(ClipNorm(), clone(estimator)).set_output(transform=library)
-    settings = {"mechanism": EXACT, "sensitivity": "known", "classes": [0, 1]}
-    released = [PrivateEstimator(steps, **settings).fit(*data).estimator_[-1]]
-    with config_context(transform_output=library):
-        released.append(private(estimator, ClipNorm()).fit(*data).estimator_[-1])
-    for each in released:
-        np.testing.assert_allclose(each.coef_, expected.coef_)
-
-
 class Centered(TransformerMixin, BaseEstimator):
     def fit(self, X, y=None):
         return self
@@ -457,16 +441,3 @@ def test_one_missing_number_does_not_make_others_of_the_rest(container, steps):
         assert exact.any()
         assert 0 < np.abs(moved - exact).sum() <= target.bound(1)
         model.fit(make(after))
-
-
-@pytest.mark.parametrize("estimator", [LinearRegression(), Ridge(1e-9)])
-def test_columns_that_are_the_same_are_as_in_scikit_learn(estimator):
-    """Which it is that a solver divides by zero depends on rounding."""
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        X = np.clip(rng.normal(size=(100, 1)), -1, 1)
-        X, y = np.hstack([X, X, np.full_like(X, 1 / 3)]), np.clip(2 * X[:, 0] + 0.1, -1, 1)
-        wrapped = TransformedTargetRegressor(estimator, transformer=ClipBox(-1, 1))
-        model = private(wrapped, ClipBox(-1, 1), unlabeled=True).fit(X, y)
-        expected = clone(estimator).fit(X, y).predict(X)
-        np.testing.assert_allclose(model.predict(X), expected, atol=1e-5)

@@ -23,11 +23,7 @@ from skdp import (
     GaussianMechanism,
     LaplaceMechanism,
     PrivateEstimator,
-    RandomDensityOracle,
-    load,
-    release,
 )
-from skdp.bounds import mean_bound
 from skdp.functions import ReleasedDensity
 from skdp.functions.known_density import KnownDensityTarget
 
@@ -93,14 +89,6 @@ def test_it_is_released_with_a_plain_promise_whatever_the_records_are():
         assert isinstance(model.estimator_, ReleasedDensity)
         density = np.exp(model.score_samples([[0.05], [0.4], [0.95]]))
         assert density[1] > 2 * density[[0, 2]].max()
-
-
-def test_whole_numbers_become_doubles_as_those_of_the_prior_are():
-    box = BernsteinTransformer(degree=5, feature_range=(18, 90))
-    prior = RandomDensityOracle([(18, 90)])
-    noise = LaplaceMechanism(1.0, code=None)  # which learns nothing
-    model = private(KernelDensity(bandwidth=20.0), mechanism=noise, release=box, prior=prior)
-    assert model.fit(np.arange(18, 90)[:, None]).plan_.schema.parts[0].dtypes == (np.float64,)
 
 
 def target_of(bandwidth, n_samples=1, degree=8, box=(0, 1), n_features=1):
@@ -195,17 +183,7 @@ def test_frozen_scalers_may_stand_in_front():
     assert np.isfinite(model.fit(table).score_samples(table[3:])).all()
 
 
-def test_a_box_by_name_is_that_of_the_columns():
-    X = pd.DataFrame({"hour": [6.0, 12.0, 18.0], "minutes": [10.0, 80.0, 15.0]})
-    densities = []
-    for box in ({"minutes": (0, 90), "hour": (0, 24)}, [(0, 24), (0, 90)]):
-        release = BernsteinTransformer(4, feature_range=box)
-        model = private(KernelDensity(bandwidth=10), release=release).fit(X)
-        densities.append(model.estimator_.score_samples(X))
-    np.testing.assert_array_equal(*densities)
-
-
-@pytest.mark.parametrize("n_samples", [200, 10**6])
+@pytest.mark.parametrize("n_samples", [200, 20_000])
 def test_a_bandwidth_far_below_the_spacing_is_pointed_out(n_samples):
     """Where few records are near a point, and the density is rough; a third is the limit."""
     for bandwidth, is_far in ((1e-4, True), (0.033, True), (0.034, False)):
@@ -277,27 +255,3 @@ def test_gaps_that_a_public_step_fills_are_none():
         np.testing.assert_array_equal(target(X, seed=0), target(filled, seed=0))
     said = " ".join(str(model.plan(3, like=X)).split())
     assert "left out, unless one fills them" in said
-
-
-def test_what_becomes_of_gaps_is_said_whether_there_are_some_or_not(tmp_path):
-    X = np.random.default_rng(0).beta(3, 5, size=(500, 1))
-    texts = []
-    for start in (0, 50):
-        X[:start] = np.nan
-        model = private(KernelDensity(bandwidth=0.1), 4, 1.0, random_state=0).fit(X)
-        model.save(tmp_path / str(start))
-        card = (tmp_path / str(start) / "README.md").read_text()
-        assert "gaps records with missing numbers left out" in " ".join(str(model.plan_).split())
-        assert "If there were gaps: records with missing numbers left out." in card
-        texts.append(str(model.plan_))
-        assert "gaps: records with missing numbers" in load(tmp_path / str(start)).summary().remark
-    assert texts[0] == texts[1]
-    ages = np.random.default_rng(0).uniform(18, 98, size=(200, 1))
-    released = release(
-        np.mean, ages, mechanism=LaplaceMechanism(1.0), sensitivity=mean_bound(200, ranges=(18, 98))
-    )
-    said = "missing numbers counted as 18; fill them beforehand where another value is better"
-    assert said in released.summary().remark
-    assert said in " ".join(released.plan.split())
-    asserted = release(np.mean, ages, mechanism=LaplaceMechanism(1.0), sensitivity=0.4)
-    assert "gaps" not in f"{asserted.summary().remark}{asserted.plan}"

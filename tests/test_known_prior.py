@@ -64,10 +64,6 @@ def known(**options):
 X = people(N, np.random.default_rng(7))
 
 
-def with_epsilon(mechanism, epsilon):
-    return type(mechanism)(**mechanism.get_params() | {"epsilon": epsilon})
-
-
 @pytest.fixture(scope="module")
 def plans():
     """The plan of each mechanism."""
@@ -148,19 +144,6 @@ def test_a_code_is_kept_for_later_releases_at_another_epsilon(plans):
             mechanism=GaussianMechanism(1.0, 1e-5, code=None),
             sensitivity=first.sensitivity,
         )
-
-
-def test_a_single_number_is_drawn_towards_the_prior():
-    plan = plan_release(
-        np.mean,
-        n_samples=N,
-        mechanism=LaplaceMechanism(0.1),
-        sensitivity=KnownSensitivity(1 / N, "l1", N, prior=seeded(people)),
-    )
-    assert plan.mechanism.geometry.code.n_released == 1
-    assert 1 / N <= plan.sensitivity.value <= (1 + 1e-8) / N
-    assert plan.standard_errors < np.sqrt(2) / (0.1 * N) / 2
-    assert abs(float(plan.execute(X, random_state=0).value) - X.mean()) < 3 / (0.1 * N)
 
 
 def labeled(n, rng):

@@ -34,6 +34,7 @@ from skdp import (
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import mean_bound
 from skdp.exceptions import PrivateEvaluationError
+from skdp.sensitivity.store import STORE
 
 N = 40
 NUMBERS = np.random.default_rng(0).integers(0, 2, size=(N, 2))
@@ -181,6 +182,7 @@ SAMPLED = {
 
 def outcome(promise, X, y, folder):
     """All that is seen of a release but for the noise."""
+    STORE.clear()  # a plan says which pairs were known from before
     budget = PrivacyAccountant(":memory:", epsilon=1e6)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -92,10 +93,18 @@ def test_the_report_of_a_model_says_what_is_open(tmp_path):
     assert max(map(len, text.split())) < 80
 
 
-def test_the_report_is_json_and_shown_in_a_notebook():
+def test_the_report_is_a_text_a_page_and_json():
     report = report_of(LaplaceMechanism(1.0))
-    assert json.loads(json.dumps(report.to_dict()))["advantage"] == report.advantage
-    assert report._repr_html_().startswith("<pre>Privacy report: numpy.mean")
+    assert json.loads(report.to_json()) == report.to_dict()
+    page, text = report.to_html(), str(report)
+    assert report._repr_html_() in page
+    assert "<script" not in page
+    found = re.findall(r"<td>([^<]*)</td><td>([^<]*)</td>", page)
+    assert len(found) == page.count("<tr>") == 7
+    assert all(f"{said:<66}{number:>8}" in text for said, number in found)
+    assert dict(found)["Advantage: true positive rate minus false positive rate"] == "0.3935"
+    made = make_report("<b>", report.guarantee, None, report.budget, ("<i>",))
+    assert not {"<b>", "<i>"} & set(re.findall("<.*?>", made.to_html()))
 
 
 def test_an_exact_release_hides_nothing():

@@ -1,6 +1,5 @@
 """What a release says of itself: the summary, the folder, the card."""
 
-import pickle
 import re
 import warnings
 
@@ -9,7 +8,6 @@ import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
-from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesClassifier, VotingClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
@@ -20,7 +18,6 @@ from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
-    MinMaxScaler,
     StandardScaler,
 )
 
@@ -28,10 +25,8 @@ from skdp import (
     BernsteinTransformer,
     ExponentialMechanism,
     LaplaceMechanism,
-    PrivateEstimator,
     PublicDataOracle,
     RandomTaskOracle,
-    SensitivitySampler,
     UniformOracle,
     load,
     release,
@@ -122,26 +117,6 @@ def test_numbers_that_public_records_of_other_people_decide_are_marked(tmp_path)
             assert "up to the `shift`" in summary.remark
     assert marked[0.2] > 0.7
     assert marked[1.0] < 0.3
-
-
-def test_text_and_html_hold_the_same_rows(model):
-    summary = model.summary()
-    text, html = str(summary), summary._repr_html_()
-    for shown in (text, html.removeprefix("<pre>")):
-        assert shown.startswith("Random differential privacy: epsilon=2, gamma=0.2")
-        assert f"{summary.values[0]:.4g}" in shown
-    assert "more" not in text
-    assert "  ... 5 more: see to_frame()" in summary.table(10).splitlines()  # of 12 and of 3
-    assert "more:" not in summary.table(14)  # which would stand in the place of the last
-    assert "\nridgeclassifier__coef_\n  0, sepal length (cm) " in text
-
-
-def test_a_plan_that_is_executed_names_the_columns_too(model, tmp_path):
-    released = pickle.loads(pickle.dumps(model.plan_)).execute(*PRIVATE)
-    assert released.summary().names == model.summary().names
-    released.save(tmp_path)
-    assert load(tmp_path).summary().names == model.summary().names
-    assert "  0, sepal length (cm) " in (tmp_path / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -284,34 +259,6 @@ def test_numbers_are_called_by_column_class_point_or_leaf(estimator, what, data,
     assert names[: len(expected)] == expected
 
 
-@pytest.mark.parametrize("how", ["known", "sampled"])
-def test_a_density_behind_steps_is_that_of_the_columns_as_they_are(how):
-    """Frozen steps, and those that learn from the records, scale and turn the columns."""
-    names, box = ["age", "debt"], np.array([(30.0, 70.0), (-300.0, 400.0)])
-    X = pd.DataFrame(np.random.default_rng(0).normal(50, [5, 80], size=(300, 2)), columns=names)
-    corners = pd.DataFrame(box.T, columns=names)
-    steps, sensitivity = [FrozenEstimator(MinMaxScaler().fit(corners))], "known"
-    if how == "sampled":
-        oracle = UniformOracle(dict(zip(names, map(tuple, box), strict=True)))
-        steps, sensitivity = [StandardScaler(), PCA()], private(Ridge(), oracle).sensitivity
-    model = PrivateEstimator(
-        make_pipeline(*steps, KernelDensity(bandwidth=0.5)),
-        mechanism=LaplaceMechanism(20.0, code=None),
-        sensitivity=sensitivity,
-        release=BernsteinTransformer(degree=4, feature_range=box),
-        random_state=0,
-    ).fit(X)
-    exact, summary = clone(model.estimator).fit(X), model.summary()
-    axes = [np.linspace(*side, 5) for side in box]
-    points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
-    seen = exact[:-1].transform(pd.DataFrame([[30, -300], [31, -300], [30, -299]], columns=names))
-    stretched = abs(np.linalg.det(seen[1:] - seen[0]))
-    density = stretched * np.exp(exact.score_samples(pd.DataFrame(points, columns=names)))
-    assert np.all(np.abs(summary.values - density) < 8 * summary.errors)
-    assert summary.errors.max() < 0.3 * density.max()
-    assert summary.names[1] == "value[age=30, debt=-125]"
-
-
 def test_a_number_that_was_brought_into_range_says_what_it_is_in_the_model():
     noise = {"epsilon": 0.05, "code": None}
     model = private(make_pipeline(StandardScaler(), RidgeClassifier()), **noise).fit(*PRIVATE)
@@ -322,29 +269,6 @@ def test_a_number_that_was_brought_into_range_says_what_it_is_in_the_model():
     for note, value in zip(np.array(summary.notes)[is_variance][low], inside[low], strict=True):
         assert f"{value:.4g} in the model" in note
     assert np.isnan(np.array(summary.repaired)[~is_variance]).all()
-
-
-def test_a_number_that_no_public_fit_varies_says_so(tmp_path):
-    """It is released as in public, with an error of nothing, though the private one is another."""
-
-    def visits(mean):
-        return lambda n, rng: rng.poisson(mean, size=n).astype(float)
-
-    records = visits(2.2)(400, np.random.default_rng(0))
-    released = release(
-        lambda X: np.array([np.median(X), X.mean()]),
-        records,
-        mechanism=LaplaceMechanism(1.0, code="learned"),
-        sensitivity=SensitivitySampler(visits(1.1), gamma=0.2, random_state=0),
-        random_state=0,
-    )
-    summary = released.summary()
-    assert np.median(records) == 2
-    assert summary.values[0] == pytest.approx(1)
-    assert summary.notes[0] == "the same in all public fits"
-    assert "public fits" not in summary.notes[1]
-    released.save(tmp_path)
-    assert "the same in all public fits" in (tmp_path / "README.md").read_text()
 
 
 @pytest.mark.parametrize(

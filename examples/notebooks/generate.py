@@ -51,11 +51,11 @@ def run(notebook):
 
 
 def tidy(outputs):
-    """Return outputs without progress bars, and as one what is printed in a row without them."""
+    """Drop lines of progress, and join what is printed in a row without them."""
     kept = []
     for output in outputs:
         text = output.get("text", "")
-        if output.get("name") == "stderr" and ("pair/s" in text or not text.strip()):
+        if output.get("name") == "stderr" and ("skdp: " in text or not text.strip()):
             continue
         if kept and kept[-1].get("name") == output.get("name") == "stdout":
             kept[-1].text += text

@@ -40,6 +40,11 @@ class Dataset(NamedTuple):
         """The number of records in X."""
         return n_records(self.X)
 
+    @property
+    def counts(self) -> list[int]:
+        """The number of records in each container."""
+        return [n_records(part) for part in self.parts]
+
     def map(self, function: Callable[[Container], Container]) -> Dataset:
         """Apply a function to each container that is there."""
         return Dataset(*map(function, self.parts))
@@ -85,15 +90,15 @@ def n_records(container: Container) -> int:
 def take_records(container: Container, indices: NDArray[np.integer]) -> Container:
     """Return the records at `indices`, in that order, in a new container of the same class.
 
-    An index may repeat. Sparse records come back without duplicates, with indices of the same type;
-    frames of pandas keep the index labels of their rows.
+    An index may repeat. Sparse records come back without duplicates, with indices of the same type,
+    and frames of pandas with new labels of their rows, which are no part of a record.
     """
     if isinstance(container, np.ndarray):
         return container.take(indices, axis=0)
     if sparse.issparse(container):
         return _take_sparse(container, indices)
     if belongs_to(container, "pandas"):
-        return container.take(indices)
+        return container.take(indices).reset_index(drop=True)
     if belongs_to(container, "polars"):
         return container[indices]
     n_records(container)  # refuses what holds no records
@@ -189,7 +194,4 @@ def _replace(container: Container, position: int) -> tuple[Container, Container]
     indices[[position, -1]] = indices[[-1, position]]
     base = take_records(container, indices)
     indices[position] = n
-    neighbor = take_records(container, indices)
-    if belongs_to(container, "pandas"):  # the labels of rows are no part of a record
-        return base.reset_index(drop=True), neighbor.reset_index(drop=True)
-    return base, neighbor
+    return base, take_records(container, indices)

@@ -48,12 +48,13 @@ class Keyed:
     key: str | None = None
 
 
-def key_of(thing: object) -> str:
+def key_of(thing: object, takes_keys: bool = True) -> str:
     """Return the key of a target, or one that is equal in every process for equal things only.
 
-    Without a name it gets a key that equals no other; `obstacle_of` says why.
+    Without a name it gets a key that equals no other; `obstacle_of` says why. Where `takes_keys` is
+    false, so does what has a key of its user's, who may have forgotten to change it.
     """
-    content, obstacle = _read(thing)
+    content, obstacle = _read(thing, takes_keys)
     return f"{_UNNAMED}{secrets.token_hex(16)}: {obstacle}" if obstacle else content
 
 
@@ -67,10 +68,10 @@ def content_of(thing: object) -> str:
     return _read(thing)[0]
 
 
-def _read(thing: object) -> tuple[str, str]:
-    if isinstance(thing, Keyed) and thing.key is not None:
+def _read(thing: object, takes_keys: bool = True) -> tuple[str, str]:
+    if takes_keys and isinstance(thing, Keyed) and thing.key is not None:
         return check_key(thing.key, type(thing).__name__), ""
-    reader = _Reader()
+    reader = _Reader(takes_keys)
     versions = np.__version__, scipy.__version__, sklearn.__version__, __version__, REVISION
     return reader.digest((versions, thing)), reader.obstacle
 
@@ -117,8 +118,8 @@ def _describe(distribution: metadata.Distribution, file: str) -> str:
 class _Reader:
     """Digests of things by their content; `obstacle` tells of the first that has no name."""
 
-    def __init__(self) -> None:
-        self.obstacle = ""
+    def __init__(self, takes_keys: bool) -> None:
+        self.obstacle, self._takes_keys = "", takes_keys
         self._read: dict[int, tuple[object, str]] = {}  # with the things, or an id is used again
 
     def digest(self, thing: object) -> str:
@@ -150,8 +151,13 @@ class _Reader:
         if isinstance(getattr(thing, "__qualname__", None), str):
             return self._of_name(thing, getattr(thing, "__module__", None), thing.__qualname__)
         if isinstance(thing, Keyed) and thing.key is not None:
-            return _hash("key", check_key(thing.key, kind.__name__))
+            return self._of_key(thing.key, kind.__name__)
         return _hash("object", self.digest(kind), self._of_object(thing, kind))
+
+    def _of_key(self, key: object, owner: str) -> str:
+        if not self._takes_keys:
+            return self._refuse(f"{owner} has a key of its user's")
+        return _hash("key", check_key(key, owner))
 
     def _of_array(self, array: NDArray) -> str:
         by_columns = array.flags.f_contiguous and not array.flags.c_contiguous
@@ -164,7 +170,7 @@ class _Reader:
         """Return the digest of a class or function by its name, which must lead to it."""
         own = getattr(thing, "__dict__", {}).get("__skdp_key__")  # none that a class inherits
         if own is not None:
-            return _hash("key", check_key(own, name))
+            return self._of_key(own, name)
         found: object = sys.modules.get(module or "")
         for part in name.split("."):
             found = getattr(found, part, None)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp.core.checks import shorten
 from skdp.core.dataset import belongs_to
 from skdp.core.dtypes import (
     DType,
@@ -266,6 +267,18 @@ def gaps_in(X: Container) -> set[int]:
     is_array = isinstance(X, np.ndarray)
     columns = X.reshape(len(X), -1).T if is_array else columns_of(X)
     return {place for place, column in enumerate(columns) if _has_gap(column)}
+
+
+def check_gaps(X: Container, public: frozenset[int] | None) -> None:
+    """Refuse gaps in columns where the oracle's records have none; None allows any."""
+    others = [] if public is None else sorted(gaps_in(X) - public)
+    if others:
+        names = getattr(X, "columns", None)
+        columns = [place if names is None else names[place] for place in others]
+        raise ValueError(
+            f"X has missing entries in the columns {shorten(columns)}, and the oracle's records "
+            "have none there. Fill them beforehand, or let the oracle yield some."
+        )
 
 
 def _has_gap(column: Container) -> bool:

@@ -90,10 +90,10 @@ class Form:
 
     def convert(self, container: Container) -> Container:
         """Return the same records in this form; MisfitError where that is not possible."""
+        if isinstance(container, np.ndarray) and self._is_of(container):
+            return np.ascontiguousarray(container)
         if self.is_frame:
             return self._frame(container)
-        if isinstance(container, np.ndarray) and Form.of(container) == self:
-            return np.ascontiguousarray(container)
         if self.names:
             given = belongs_to(container, "pandas", "polars") and len(container.shape) == 1
             values = container if given else self._reshape(as_array(container))
@@ -104,6 +104,11 @@ class Form:
         if self.kind is np.ndarray:
             return np.ascontiguousarray(array)
         return self._sparse(sparse.csr_array(array))
+
+    def _is_of(self, array: NDArray) -> bool:
+        """Return whether an array has this form."""
+        alike = array.dtype == self.dtypes[0] and array.shape[1:] == self.shape
+        return alike and self.kind is np.ndarray
 
     def made_up(self, n_records: int) -> Container:
         """Make records of this form, which depend on its types only."""
@@ -192,12 +197,13 @@ class Schema:
 
         Parts that have the form already are not copied; numbers may be rounded to floats.
         """
-        if len(dataset.parts) != len(self.parts):
+        given = tuple(part for part in dataset if part is not None)
+        if len(given) != len(self.parts):
             hint = ""
-            if owner.startswith("The oracle") and self.parts[1:] and not dataset.parts[1:]:
+            if owner.startswith("The oracle") and self.parts[1:] and not given[1:]:
                 hint = " Give it y too, or wrap features: RandomTaskOracle(X, classes=...)."
             raise ValueError(
-                f"{owner} returned {_say_parts(dataset.parts)}. It must return "
+                f"{owner} returned {_say_parts(given)}. It must return "
                 f"{_say_parts(self.parts)}, like the private records, or those of 'like'.{hint}"
             )
         flaw, converted = "", []

@@ -190,10 +190,11 @@ def pair_values(
     Both evaluations share the seed. `position` is where the replaced record stands.
     """
     dataset, neighbor = neighboring_pair(records, position)
-    value = target(*dataset.parts, seed=seed)
+    first, second = dataset.parts, neighbor.parts
+    value = target(*first, seed=seed)
     check_unlabeled(value, target.description)
     value = np.array(value)  # a copy: the other may be in its place
-    return value, np.asarray(target(*neighbor.parts, seed=seed))
+    return value, np.asarray(target(*second, seed=seed))
 
 
 def replaces(target: Target, name: str) -> bool:
@@ -205,8 +206,8 @@ class FunctionTarget(Target):
     """A Python function as a target.
 
     A function of an installed package is known by its name and the version of the package. Give any
-    other one a `key` to use its estimates again, to keep its pairs in a `memory`, or to execute its
-    plans in another process.
+    other one a `key` to use its estimates and its pairs again, or to execute its plans in another
+    process.
 
     Parameters
     ----------
@@ -291,6 +292,8 @@ def as_numbers(value: object, description: str) -> NDArray[np.float64]:
 
 def check_unlabeled(value: object, description: str) -> None:
     """Refuse a series, a frame or a dict, or a list of them: only numbers are released."""
+    if isinstance(value, np.ndarray):
+        return
     parts = value if isinstance(value, list | tuple) else [value]
     for each in {type(part): part for part in parts}.values():
         if isinstance(each, dict) or belongs_to(each, "pandas", "polars"):

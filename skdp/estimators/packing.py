@@ -40,11 +40,6 @@ def split(vector: NDArray[np.float64], likes: Values) -> Values:
     return {name: _take(numbers, like) for name, like in likes.items()}
 
 
-def shapes(values: Values) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """Return the shapes of some values by name."""
-    return {name: shapes_of(value) for name, value in values.items()}
-
-
 def _take(numbers: Iterator[float], like: object) -> Container:
     """Take as many numbers as `like` has, in its form."""
     parts = [

@@ -14,7 +14,7 @@ from sklearn.utils import Tags, get_tags
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import RECORD_ATTRIBUTES
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.packing import flat, is_float, same, shapes
+from skdp.estimators.packing import flat, is_float, same, shapes_of
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ReleasedPart:
 
     @cached_property
     def _shapes(self) -> dict[str, tuple]:
-        return shapes(self._values(self.public_fit))
+        return _shapes(self._values(self.public_fit))
 
     def read(self, fitted: Estimator) -> Values:
         """Return the aligned values of a fit; refuse another shape, without naming a value."""
@@ -51,7 +51,7 @@ class ReleasedPart:
         if not self.names:
             return {}
         values = self._values(fitted)
-        if shapes(values) != self._shapes:
+        if _shapes(values) != self._shapes:
             raise ValueError("the shape of a fitted attribute changed")
         if self.entry.align is not None:
             values = self.entry.align(values, self.public_fit)
@@ -168,3 +168,12 @@ class CanonicalStep(BaseEstimator):
 def columns_of(fitted: Estimator) -> int | None:
     """Return the number of columns that a fit has seen, None if it does not say."""
     return getattr(fitted, "n_features_in_", None)
+
+
+def _shapes(values: Values) -> dict[str, tuple]:
+    """Return the shape of each value, or the shapes of the arrays that it lists."""
+    return {n: v.shape if _holds_floats(v) else shapes_of(v) for n, v in values.items()}
+
+
+def _holds_floats(value: Container) -> bool:
+    return getattr(getattr(value, "dtype", None), "kind", "") == "f"

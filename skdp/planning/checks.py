@@ -101,7 +101,7 @@ def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) 
     students = filter(None, (getattr(each, "student", None) for each in holders))
     taught = (each for student in students for each in public_parameters(student, None))
     declared = *public_parameters(given.estimator, given.release), anchors, *taught, *others
-    if any(shares_memory(each, dataset) for each in declared):
+    if shares_memory(declared, dataset):
         warn(
             "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "
             "of the private records, which makes it public: nothing is promised of it. "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -21,31 +22,36 @@ from skdp.core.dataset import Dataset
 from skdp.core.guarantee import weaknesses
 from skdp.core.identity import content_of, key_of
 from skdp.core.metric import OutputMetric
-from skdp.core.plain import gaps_in
+from skdp.core.plain import check_gaps, gaps_in
 from skdp.core.room import spare
 from skdp.core.schema import Schema
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import Target, replaces
+from skdp.core.types import Matrix
 from skdp.estimators.public_fit import synthetic_dataset
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import OperatingSystemBytes
 from skdp.plan import ReleasePlan, check_chooses, of_all
+from skdp.planning.advice import advise
+from skdp.planning.worth import warn_of_worth
 from skdp.results.names import check_names
 from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.encoded import check_pilots_within, encoded
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.gaps import check_gaps
 from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.sampler import SensitivitySampler
+
+Pilots = tuple[Matrix, Matrix]
+"""Values of public datasets, and what their neighbors take away."""
+
+MOST_KEPT = 2**22
+"""Of more numbers the pilots are not kept until the plan is made, and there is no advice."""
 
 N_METRIC_RECORDS = 500
 """Number of the oracle's records from which the metric of the output is learned."""
 MOST_RECORDS = 1000
 """Most records of a pilot dataset where the value is a mean over them."""
-
-LEAST_SHARE = 0.1
-"""Warn when a smaller share of the model is learned from private data."""
 
 
 def check_mechanism(mechanism: object, owner: str) -> None:
@@ -66,21 +72,21 @@ def deviation_of(mechanism: Any, n_values: int, sensitivity: float) -> float:
 
 
 def least_spend(
-    mechanism: Mechanism, sensitivity: object, n_samples: int, n_alternatives: int = 1
+    mechanism: Mechanism, sensitivity: object, n_alternatives: int = 1
 ) -> dict[str, Any]:
     """Return what a release spends at least, whatever its sensitivity will be."""
     promise = mechanism.guarantee()
     if isinstance(sensitivity, Sensitivity):
-        level = _level_of(sensitivity, n_samples)
+        level = _level_of(sensitivity)
         gamma, confidence = of_all(level.gamma, level.confidence, n_alternatives)
         promise = replace(mechanism.guarantee(gamma), confidence=confidence)
     return {"guarantee": promise, "law": mechanism.noise_law}
 
 
-def _level_of(sensitivity: Sensitivity, n_samples: int) -> Any:
+def _level_of(sensitivity: Sensitivity) -> Any:
     """Return what has the gamma and the confidence: an order statistic, or what is settled."""
     if isinstance(sensitivity, SensitivitySampler):
-        return sensitivity.plan(n_samples).order_statistic
+        return sensitivity.order_statistic()
     return sensitivity
 
 
@@ -92,11 +98,13 @@ def make_plan(
     mechanism: Mechanism,
     sensitivity: Any,
     derived: bool = False,
+    predictions: Callable[[], Target] | None = None,
     **others: Any,
 ) -> ReleasePlan:
     """Make a plan, and sample its sensitivity where it is not known.
 
-    A `derived` sensitivity bounds this target alone. `others` are fields of the plan.
+    A `derived` sensitivity bounds this target alone. `predictions` makes a target that could be
+    released instead. `others` are fields of the plan.
     """
     start, n_samples, given = perf_counter(), example.n_records, sensitivity
     mechanism = clone(mechanism)
@@ -113,13 +121,14 @@ def make_plan(
     if oracle is not None and not is_known:
         gaps = frozenset(gaps_in(given.public_dataset(n_samples, schema).X))
         check_gaps(example.X, gaps)
-    level = _level_of(given, n_samples)
+    level = _level_of(given)
     promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
     for weakness in weaknesses(promise, n_samples):
         warn(f"The promise is weak: {weakness}.")
     source = given.in_norm(mechanism.geometry.order)
+    pilots = None
     if mechanism.learns_code:
-        source, mechanism = learn_code(mechanism, source, target, n_samples, schema)
+        source, mechanism, pilots = learn_code(mechanism, source, target, n_samples, schema)
     known, mechanism = source.settle(target, n_samples, schema, mechanism)
     shape, within, code = known.shape, None, mechanism.geometry.code
     if is_known and not target.fits_estimator:  # what fits may fail on made-up records
@@ -145,7 +154,10 @@ def make_plan(
         gaps=gaps,
         **others,
     )
+    if predictions is not None and pilots is not None:
+        object.__setattr__(plan, "advice", advise(plan, predictions, pilots))
     warn_of_worth(plan)
+    vars(plan).pop("own_simulation", None)  # it holds many records
     return plan
 
 
@@ -172,13 +184,13 @@ def _shape_on_synthetic(
 
 def learn_code(
     mechanism: Mechanism, source: Sensitivity, target: Target, n_samples: int, schema: Schema
-) -> tuple[Sensitivity, Mechanism]:
+) -> tuple[Sensitivity, Mechanism, Pilots | None]:
     """Learn a code from pilot pairs, and bound the change of encoded numbers where one is known."""
     if isinstance(source, SensitivitySampler):
-        return source, _learn_sampled(mechanism, source, target, n_samples, schema)
+        return source, *_learn_sampled(mechanism, source, target, n_samples, schema)
     if isinstance(source, KnownSensitivity) and source.prior is not None:
-        return _learn_within(mechanism, source, target, n_samples, schema)
-    return source, mechanism
+        return *_learn_within(mechanism, source, target, n_samples, schema), None
+    return source, mechanism, None
 
 
 def _n_drawn(target: Target, n_samples: int) -> int:
@@ -197,19 +209,21 @@ def _learn_sampled(
     target: Target,
     n_samples: int,
     schema: Schema,
-) -> Mechanism:
+) -> tuple[Mechanism, Pilots | None]:
     """Learn the code from pilot pairs, before a pair is measured."""
     drawn = _n_drawn(target, n_samples)
-    values, differences = sampler.pilots(target, drawn, schema)
+    values, differences = pilots = sampler.pilots(target, drawn, schema)
     metric = _output_metric(target, sampler, schema)
-    shaken = partial(sampler.shaken_pilots, target, drawn, schema, values.shape[1])
+    shaken = partial(sampler._shaken_pilots, target, drawn, schema, values.shape[1])
     values, differences = without_rounding(values, differences, metric, shaken)
-    statistic = sampler.plan(n_samples, mechanism).order_statistic
+    statistic = sampler.order_statistic(few=mechanism.learns_code)
     level = statistic.k / (statistic.n_pairs + 1)
     size = drawn / n_samples
-    return with_learned_code(
+    mechanism = with_learned_code(
         mechanism, values, differences, metric, n_samples=drawn, level=level, noise=size
     )
+    is_kept = drawn == n_samples and values.size <= MOST_KEPT
+    return mechanism, pilots if is_kept else None
 
 
 def _learn_within(
@@ -246,22 +260,3 @@ def _output_metric(
         return None
     public = source.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)
     return target.output_metric(*public.parts)
-
-
-def warn_of_worth(plan: ReleasePlan) -> None:
-    """Warn, before anything is paid for, of a release that adds little to public records."""
-    expected, share = plan.expected_score, plan.share_learned
-    if expected is None and share < LEAST_SHARE:
-        said = f"{share:.1%} of what public fits leave open is learned from the private data"
-    elif expected is not None and not expected.gains:
-        said = f"expected {expected.scoring}: {expected}"
-    else:
-        return
-    if expected is not None and not expected.could_gain:
-        advice = "An exact model is not clearly better there either"
-    else:
-        advice = (
-            "A larger epsilon, more records, stronger regularization, a solver with a smaller tol, "
-            "or fewer released numbers would help"
-        )
-    warn(f"The release may be worth no more than public records alone: {said}. {advice}.")

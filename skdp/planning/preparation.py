@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from sklearn.base import is_classifier
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
 
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
@@ -14,6 +15,7 @@ from skdp.core.target import Target
 from skdp.core.types import Scoring
 from skdp.estimators.inputs import takes
 from skdp.estimators.precautions import warn_of_unknown_categories
+from skdp.estimators.predictions import N_ANCHORS, PredictionTarget
 from skdp.estimators.public_fit import (
     fit_seeded,
     fit_to_synthetic,
@@ -25,10 +27,14 @@ from skdp.plan import ReleasePlan
 from skdp.planning.checks import data_check, settle_form
 from skdp.planning.labels import draw_every_class, labels_for, labels_in, labels_of_fit
 from skdp.planning.making import make_plan
-from skdp.planning.releases import Public
+from skdp.planning.releases import Attributes, Public, kind_of_release
 from skdp.planning.ways import Given, Parameters, way_of
+from skdp.planning.worth import made_up_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity
+
+LEAST_ANCHORS = 50
+"""Advice reads fewer anchors where each has several numbers: else to learn a code takes minutes."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,16 @@ def prepare(
         check_labels(example.y, public.classes, needed)
     warn_of_kernel(target, public.fit, example.n_records)
     warn_of_unknown_categories(public.fit, schema.parts[0])
+    made_up = None
+    if is_known and sensitivity.draws_from is None:
+        y_range = getattr(getattr(target, "statistic", None), "y_range", None)
+        made_up = made_up_oracle(given.estimator, example, schema, public.classes, y_range)
+    predictions = None
+    if type(way.kind) is Attributes and (is_classifier(public.fit) or is_regressor(public.fit)):
+        n_columns = len(public.classes[0]) if public.classes else np.size(public.dataset.y[:1])
+        n_anchors = N_ANCHORS if n_columns <= 2 else max(LEAST_ANCHORS, N_ANCHORS // n_columns)
+        release = kind_of_release(PredictionTarget(n_anchors=n_anchors))
+        predictions = partial(release.target, given.estimator, public)
     plan = partial(
         make_plan,
         target,
@@ -69,6 +85,8 @@ def prepare(
         classes=public.classes,
         prepare=data_check(given),
         scoring=scoring,
+        made_up=made_up,
+        predictions=predictions,
         accountant=given.accountant,
     )
     return Preparation(target, sensitivity, example, public.dataset, plan)

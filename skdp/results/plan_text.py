@@ -13,7 +13,6 @@ from skdp.core.target import Target
 from skdp.results.names import axis_labels, flat_names, flat_numbers
 from skdp.results.summary import FIXED
 from skdp.results.writing import two_digits
-from skdp.sensitivity.bounds import said_of_gaps
 
 LONGEST_NAME = 200
 
@@ -27,7 +26,7 @@ def plan_text(plan: Any) -> str:
         rows += [("rests on", known.assumed)]
         if oracle is not None:
             rows += [("prior", f"{oracle.description}, for utility only")]
-    rows += [("gaps", said_of_gaps(known))]
+    rows += [("gaps", getattr(known, "gaps", ""))]
     seconds = f" ({two_digits(plan.seconds)} s)" if plan.seconds >= 1 else ""
     n_reused = getattr(plan.sensitivity, "n_reused", 0)
     seconds += f", {n_reused} of them known from before" if n_reused else ""
@@ -43,6 +42,7 @@ def plan_text(plan: Any) -> str:
         rows += [("expected score", str(plan.expected_score))]
     elif code is not None:
         rows += [("learned", f"{plan.share_learned:.0%} of what public fits leave open")]
+    rows += [("advice", plan.advice)]
     if not hasattr(target, "released"):  # else nobody reads the numbers
         rows += [("std. errors", said) for said in _errors(plan)]
     lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import math
 import platform
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,14 @@ FALSE_POSITIVE_RATES = (0.01, 0.001)
 SUSPICIONS = (0.01, 0.1, 0.5)
 SURELY = 0.999  # probability of the loss that suspicions suppose where it has no bound
 LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy")
+
+STYLE = (
+    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;"
+    "margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}h1{font-size:1.4rem}"
+    "h2{font-size:1.1rem}table{border-collapse:collapse;width:100%}"
+    "td{border-top:1px solid #8886;padding:.35rem 0}"
+    "td+td{text-align:right;padding-left:1rem;white-space:nowrap}"
+)
 
 
 @dataclass(frozen=True)
@@ -82,13 +91,16 @@ class PrivacyReport:
             f"A suspicion of 10% becomes at most {percent(self.suspicions[0.1])}.",
         )
 
-    def _gains(self) -> Iterator[tuple[str, float]]:
-        """Yield what an attacker gains at most: a sentence and a share."""
-        yield "Right guesses between two candidates for a record", 0.5 + self.advantage / 2
+    def _gains(self) -> Iterator[tuple[str, str]]:
+        """Yield what an attacker gains at most: a sentence and a number."""
+        right = percent(0.5 + self.advantage / 2)
+        yield "Right guesses between two candidates for a record", right
+        yield "Advantage: true positive rate minus false positive rate", f"{self.advantage:.4g}"
         for rate, found in self.true_positive_rates.items():
-            yield f"Largest true positive rate at a false positive rate of {percent(rate)}", found
+            said = f"Largest true positive rate at a false positive rate of {percent(rate)}"
+            yield said, percent(found)
         for before, after in self.suspicions.items():
-            yield f"A suspicion of {percent(before)} becomes at most", after
+            yield f"A suspicion of {percent(before)} becomes at most", percent(after)
 
     def _limits(self) -> Iterator[str]:
         promise = self.guarantee
@@ -108,29 +120,56 @@ class PrivacyReport:
             yield f"Assumed and not checked: {promise.assumed}."
         yield "The time and the memory that the fit took are not covered."
 
-    def __str__(self) -> str:
+    def _sections(self) -> dict[str, Iterable[str | tuple[str, str]]]:
+        """Return by heading its paragraphs, or its rows of a sentence and a number."""
         short, *sentences = str(self.guarantee).splitlines()
         used = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        sections: dict[str, Iterable[str]] = {
-            "What was promised": [short, " ".join(" ".join(sentences).split())],
-            "What an attacker gains at most who knows all other records": [],
+        return {
+            "What was promised": filter(None, (short, " ".join(" ".join(sentences).split()))),
+            "What an attacker gains at most who knows all other records": self._gains(),
             "What this leaves open": self._limits(),
             "All releases of the ledger together": [f"{self.budget}."],
             "Checks that ran": self.checks or ["None was passed to the report."],
             "Software": [used],
         }
+
+    def __str__(self) -> str:
         lines = [f"Privacy report: {self.title}"]
-        for heading, listed in sections.items():
-            lines += ["", heading, *(wrapped(said, "  ") for said in listed if said)]
-            if not listed:
-                lines += [f"  {said:<66}{percent(share):>8}" for said, share in self._gains()]
+        for heading, listed in self._sections().items():
+            lines += ["", heading]
+            for each in listed:
+                if isinstance(each, str):
+                    lines += [wrapped(each, "  ")]
+                else:
+                    lines += [f"  {each[0]:<66}{each[1]:>8}"]
         return "\n".join(lines)
 
+    def to_html(self) -> str:
+        """Return the report as a page.
+
+        Returns
+        -------
+        str
+            A whole document, without scripts.
+        """
+        head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        head += f"<title>Privacy report</title><style>{STYLE}</style>"
+        body = self._repr_html_()
+        return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>'
+
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        parts = [f"<h1>Privacy report: {html.escape(self.title)}</h1>"]
+        for heading, listed in self._sections().items():
+            parts += [f"<h2>{heading}</h2>"]
+            for each in listed:
+                if isinstance(each, str):
+                    parts += [f"<p>{html.escape(each)}</p>"]
+                else:
+                    parts += [f"<table><tr><td>{each[0]}</td><td>{each[1]}</td></tr></table>"]
+        return "".join(parts).replace("</table><table>", "")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain Python numbers and texts, for ``json.dumps``.
+        """Return all fields as plain Python numbers and texts.
 
         Returns
         -------
@@ -147,6 +186,16 @@ class PrivacyReport:
             "checks": list(self.checks),
             "versions": self.versions,
         }
+
+    def to_json(self) -> str:
+        """Return the report as JSON.
+
+        Returns
+        -------
+        str
+            An object with the fields of `to_dict`.
+        """
+        return json.dumps(self.to_dict(), indent=2)
 
 
 def make_report(

@@ -29,6 +29,9 @@ from skdp.sensitivity.store import STORE, Evaluation, key_in_store
 # Releases of each simulated dataset, and the most records that score them.
 N_NOISES, MOST_SCORED = 3, 500
 
+# Which records are simulated.
+ORACLE, MADE_UP = "the oracle's data", "made-up records"
+
 
 @dataclass(frozen=True, eq=False)
 class ExpectedScore:
@@ -41,9 +44,12 @@ class ExpectedScore:
     exact : ndarray of float of shape (n_datasets,)
         Score of the model of each dataset without noise.
     public : ndarray of float of shape (n_datasets,)
-        Score of a model of public records alone. NaN where there is none.
+        Score of a model of public records alone, NaN where there is none; on made-up records that
+        of a guess, the best constant prediction.
     scoring : str
         Name of the score.
+    records : str
+        Which records were simulated.
 
     Examples
     --------
@@ -63,6 +69,7 @@ class ExpectedScore:
     exact: Matrix
     public: Matrix
     scoring: str
+    records: str = ORACLE
 
     @property
     def standard_error(self) -> float:
@@ -81,12 +88,17 @@ class ExpectedScore:
         gain = self.exact - self.public
         return bool(gain.mean() > 2 * standard_error(gain))
 
+    @property
+    def alone(self) -> str:
+        """The model of `public`, in words."""
+        return "a guess" if self.records == MADE_UP else "public records alone"
+
     def __str__(self) -> str:
         scores = [f"{short_score(self.private.mean())} +- {self.standard_error:.1g}"]
         scores.append(f"exact {short_score(self.exact.mean())}")
         if not np.isnan(self.public).any():
-            scores.append(f"public records alone {short_score(self.public.mean())}")
-        return "   ".join([*scores, "(on the oracle's data)"])
+            scores.append(f"{self.alone} {short_score(self.public.mean())}")
+        return "   ".join([*scores, f"(on {self.records})"])
 
 
 def standard_error(scores: Matrix) -> float:
@@ -110,6 +122,14 @@ def score(fitted: Estimator, test: Dataset, scoring: Scoring) -> float:
     return float(check_scoring(fitted, scoring)(fitted, *test.parts[:2]))
 
 
+def best_guess(fitted: Estimator, test: Dataset) -> Estimator:
+    """Return the model that predicts the same for all records, as well as one can."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    guess = DummyClassifier() if is_classifier(fitted) else DummyRegressor()
+    return guess.fit(*test.parts)
+
+
 @dataclass(frozen=True, eq=False)
 class Simulation:
     """Public datasets, the value of a target on each, and other records of the same draw to score.
@@ -125,6 +145,7 @@ class Simulation:
     n_datasets: int
     seed: int
     test_oracle: Oracle | None = None
+    records: str = ORACLE
 
     @cached_property
     def datasets(self) -> list[tuple[Matrix, Dataset]]:
@@ -185,15 +206,17 @@ class Simulation:
                     released, errors = mechanism.release_with_errors(value, size, rng)
                     target = self.target.with_noise(mechanism, size, errors)
                     private.append(scored(target, released))
-                public = self.public_value(mechanism, left_out=i)
+                exact, public = self.target.restore(value), self.public_value(mechanism, left_out=i)
                 alone = math.nan if public is None else scored(self.target, public)
-                rows.append((float(np.mean(private)), scored(self.target, value), alone))
+                if self.records == MADE_UP:
+                    alone = score(best_guess(exact, test), test, scoring)
+                rows.append((float(np.mean(private)), score(exact, test, scoring), alone))
         rows = [row for row in rows if np.isfinite(row[:2]).all()]
         if not rows:
             return None
         name = name_of_score(scoring, self.target.restore(self.datasets[0][0]))
         private, exact, public = np.array(rows).T
-        return ExpectedScore(private, exact, public, name)
+        return ExpectedScore(private, exact, public, name, self.records)
 
 
 class HasExpectedScore:
@@ -205,6 +228,7 @@ class HasExpectedScore:
     mechanism: Mechanism
     sensitivity: SensitivityEstimate | KnownSensitivity
     oracle: Oracle | None
+    made_up: Oracle | None
     scoring: Scoring
 
     @property
@@ -227,10 +251,15 @@ class HasExpectedScore:
         return None if value is None else self.target.restore(value)
 
     @cached_property
-    def _simulated(self) -> tuple[ExpectedScore | None, NDArray[np.float64] | None]:
-        """The score and the public value of a twentieth as many datasets as were evaluated."""
+    def own_simulation(self) -> Simulation | None:
+        """A twentieth as many datasets as were evaluated."""
         few = getattr(self.target, "n_simulated", min(20, max(3, self.n_evaluations // 20)))
-        simulation = self.simulation(few, getattr(self.sensitivity, "seed", 0))
+        return self.simulation(few, getattr(self.sensitivity, "seed", 0))
+
+    @cached_property
+    def _simulated(self) -> tuple[ExpectedScore | None, NDArray[np.float64] | None]:
+        """The score and the public value."""
+        simulation = self.own_simulation
         if simulation is None:
             return None, None
         scores = simulation.scores(self.mechanism, self.scoring)
@@ -255,9 +284,10 @@ class HasExpectedScore:
         Simulation or None
             Its method `scores` releases and scores.
         """
-        if self.oracle is None or self.mechanism.chooses or not replaces(self.target, "restore"):
+        oracle = self.oracle or self.made_up
+        if oracle is None or self.mechanism.chooses or not replaces(self.target, "restore"):
             return None
         return Simulation(
-            *(self.target, self.sensitivity, self.n_samples, self.oracle, self.schema),
-            *(n_datasets, seed, test_oracle),
+            *(self.target, self.sensitivity, self.n_samples, oracle, self.schema),
+            *(n_datasets, seed, test_oracle, MADE_UP if self.oracle is None else ORACLE),
         )

@@ -199,7 +199,7 @@ class PrivateSearchCV(PrivateModel):
                 "The 'sensitivity' of the estimator in PrivateSearchCV must say of how many"
                 f" records it is. A fit sees {n}: KnownSensitivity(bound, norm, n_samples={n})."
             )
-        least = [least_spend(each.mechanism, each.sensitivity, n)["guarantee"] for each in models]
+        least = [least_spend(each.mechanism, each.sensitivity)["guarantee"] for each in models]
         pays._rehearse({"guarantee": price(least, n_runs)})  # before pairs are sampled
         prepared = [prepare(model, fitted) for model in models]
         for each, scoring in zip(prepared, scorings, strict=True):
@@ -266,7 +266,7 @@ def _set(model: PrivateEstimator, params: Mapping[str, Any], n_candidates: int) 
     copied = clone(model).set_params(**clone(dict(params), safe=False))
     sampler = copied.sensitivity
     if isinstance(sampler, SensitivitySampler):
-        sampler.plan(1)  # refuses a wrong gamma or confidence, as it was given
+        sampler.order_statistic()  # refuses a wrong gamma or confidence, as it was given
         gamma, confidence = of_each(sampler.gamma, sampler.confidence, n_candidates)
         sampler.set_params(gamma=gamma, confidence=confidence)
     return copied

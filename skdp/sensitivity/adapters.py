@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import operator
 import sys
 from collections.abc import Callable
 
@@ -87,13 +88,11 @@ def as_oracle(oracle: object) -> Oracle:
         return _adapt_scipy(oracle)
     if callable(oracle):
         _check_signature(oracle)
-        adapted = OracleAdapter(oracle, describe_oracle(oracle), _call)
+        adapted = OracleAdapter(oracle, describe_oracle(oracle), operator.call)
         adapted.classes_ = getattr(oracle, "classes_", None)
         return adapted
     if callable(getattr(oracle, "sample", None)) and not hasattr(oracle, "columns"):
         return _adapt_estimator(oracle)
-    if callable(getattr(oracle, "rvs", None)):
-        return OracleAdapter(oracle, name, _sample_scipy)
     raise TypeError(
         "An oracle must be a callable oracle(n_samples, rng) -> X or (X, y), a frozen scipy.stats "
         f"distribution, or a fitted estimator with a sample method. Got {name}. "
@@ -115,32 +114,23 @@ def _check_signature(oracle: Callable) -> None:
         ) from None
 
 
-def _call(source: Callable, n_samples: int, rng: Generator) -> Sample:
-    return source(n_samples, rng)
-
-
 def _adapt_scipy(distribution: object) -> OracleAdapter:
     name = type(distribution).__name__.removesuffix("_frozen")
-    if hasattr(distribution, "rvs"):
-        if callable(distribution):
-            raise TypeError(
-                "A scipy.stats distribution must be frozen to serve as an oracle. Got "
-                f"{name}. Call it with its parameters first, as in norm(loc=0, scale=1)."
-            )
-        name = getattr(getattr(distribution, "dist", None), "name", None) or name
-    elif not hasattr(distribution, "resample") and not hasattr(distribution, "sample"):
-        raise TypeError(f"scipy.stats cannot draw from {name}. Write a callable instead.")
+    is_frozen = hasattr(distribution, "rvs") and not callable(distribution)
+    if not is_frozen and not hasattr(distribution, "resample"):
+        raise TypeError(
+            "An oracle of scipy.stats must be a frozen distribution, such as norm(loc=0, scale=1), "
+            f"or a gaussian_kde. Got {name}. Freeze it, or write a callable instead."
+        )
+    name = getattr(getattr(distribution, "dist", None), "name", None) or name
     return OracleAdapter(distribution, name, _sample_scipy)
 
 
 def _sample_scipy(source: Estimator, n_samples: int, rng: Generator) -> Sample:
     if hasattr(source, "rvs"):
-        X = source.rvs(size=n_samples, random_state=rng)
-    elif hasattr(source, "resample"):
-        X = source.resample(size=n_samples, seed=rng).T
+        X = np.asarray(source.rvs(size=n_samples, random_state=rng))
     else:
-        X = source.sample((n_samples,), rng=rng)
-    X = np.asarray(X)
+        X = source.resample(size=n_samples, seed=rng).T
     # scipy drops the axis of a single column, and that of a single record
     return X if X.ndim > 2 else X.reshape(n_samples, -1)
 

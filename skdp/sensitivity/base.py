@@ -1,9 +1,9 @@
-"""The base classes of all sensitivities, and what a sampler says beforehand."""
+"""The base classes of all sensitivities."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from skdp.core.dataset import Dataset
@@ -12,7 +12,6 @@ from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Estimator
-from skdp.sensitivity.calibration import OrderStatistic
 
 
 class Sensitivity(ABC):
@@ -45,49 +44,6 @@ class Sensitivity(ABC):
         self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
     ) -> tuple[Settled, MechanismType]:
         """Return the sensitivity for the noise, and a copy of the mechanism with its code fixed."""
-
-
-@dataclass(frozen=True)
-class SamplingPlan:
-    """Describe what a sampler would run, and what it would promise.
-
-    Parameters
-    ----------
-    order_statistic : OrderStatistic
-        How many pairs, which order statistic, and the promise.
-    n_samples : int
-        Number of records of each dataset of a pair.
-    oracle : str
-        Description of the source of records.
-    n_pilot_pairs : int, default=0
-        Number of further pairs, from which the mechanism that was named would learn its code.
-
-    Examples
-    --------
-    >>> from skdp import LaplaceMechanism, SensitivitySampler, UniformOracle
-    >>> sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05)
-    >>> plan = sampler.plan(n_samples=300, mechanism=LaplaceMechanism(epsilon=1.0))
-    >>> plan.n_pilot_pairs, plan.n_evaluations
-    (59, 236)
-    """
-
-    order_statistic: OrderStatistic
-    n_samples: int
-    oracle: str
-    n_pilot_pairs: int = 0
-
-    @property
-    def n_evaluations(self) -> int:
-        """How often sampling would evaluate the target: twice a pair."""
-        return 2 * (self.order_statistic.n_pairs + self.n_pilot_pairs)
-
-    def __str__(self) -> str:
-        pilots = f"{self.n_pilot_pairs} pilot pairs and " if self.n_pilot_pairs else ""
-        return (
-            f"{pilots}{self.order_statistic.n_pairs} pairs of datasets of {self.n_samples} records "
-            f"from {self.oracle}, {self.n_evaluations} evaluations of the target. "
-            f"{self.order_statistic}"
-        )
 
 
 class Settled(Sensitivity):

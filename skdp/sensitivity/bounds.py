@@ -18,6 +18,7 @@ from skdp.core.identity import key_of
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Estimator, Seed
+from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity, Settled, in_code_of, refuse_zero
 from skdp.sensitivity.preconditions import (
     ClippedTarget,
@@ -173,18 +174,6 @@ class KnownSensitivity(Settled):
                 )
 
     def in_norm(self, order: float) -> KnownSensitivity:
-        """Return the same bound with `l2_value` as its value if the order of the norm is 2.
-
-        Parameters
-        ----------
-        order : float
-            The order of the norm of a mechanism.
-
-        Returns
-        -------
-        KnownSensitivity
-            A bound without `l2_value`.
-        """
         if self.l2_value is None:
             return self
         if order != 2:
@@ -281,16 +270,8 @@ def as_prior(oracle: object, random_state: Seed = None) -> SensitivitySampler:
     """Return a sampler as it is, and make one of an oracle that yields pilots for a code."""
     if isinstance(oracle, SensitivitySampler):
         return oracle
-    sampler = SensitivitySampler(oracle, gamma=None, n_pairs=199, random_state=random_state)
-    sampler.plan(1)  # checks the oracle
-    return sampler
-
-
-def said_of_gaps(sensitivity: object) -> str:
-    """Say how gaps count, whether there are some or not; empty where the target sees them."""
-    gaps = getattr(sensitivity, "gaps", "")
-    advice = "; fill them beforehand where another value is better" if "counted" in gaps else ""
-    return f"{gaps}{advice}"
+    source = as_oracle(oracle)
+    return SensitivitySampler(source, gamma=None, n_pairs=199, random_state=random_state)
 
 
 def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> Sensitivity:

@@ -9,7 +9,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.dataset import Dataset, as_dataset, belongs_to, n_records
+from skdp.core.dataset import Dataset, as_dataset, belongs_to
 from skdp.core.oracle import Oracle
 from skdp.core.plain import find_non_finite
 from skdp.core.schema import Schema
@@ -32,16 +32,15 @@ def draw(
 
     `full` checks every value too; without a schema `allow_nan` says whether X may lack numbers.
     """
-    name = f"the oracle {oracle.description}"
+    name = f"The oracle {oracle.description}"
     try:
         sample = oracle(n_samples, rng)
     except Exception as error:
-        error.add_note(f"Raised by {name} when asked for n_samples={n_samples}.")
+        error.add_note(f"Raised by t{name[1:]} when asked for n_samples={n_samples}.")
         raise
-    dataset = as_dataset(sample, f"What {name} returns")
-    name = f"T{name[1:]}"
-    _check_counts(dataset, n_samples, name)
-    dataset = Dataset(*[_owned(part) for part in dataset.parts])
+    dataset = as_dataset(sample, f"What t{name[1:]} returns")
+    _check_counts(dataset.counts, n_samples, name)
+    dataset = Dataset(*[_owned(part) for part in dataset if part is not None])
     if schema is not None:
         dataset, allow_nan = schema.convert(dataset, name), schema.allow_nan
     if full:
@@ -54,27 +53,21 @@ def _owned(container: Container) -> Container:
 
     Like private records, sparse ones come by rows.
     """
+    if isinstance(container, np.ndarray):
+        return container.copy()
     if isinstance(container, list):
         return [row.copy() if isinstance(row, list) else row for row in container]
     if sparse.issparse(container):
         return container.tocsr(copy=True)
-    has_array = isinstance(container, np.ndarray) or belongs_to(container, "pandas")
-    return container.copy() if has_array else container
+    return container.copy() if belongs_to(container, "pandas") else container
 
 
-def _check_counts(dataset: Dataset, n_samples: int, name: str) -> None:
-    for container, part in zip(dataset.parts, ("records", "responses", "weights"), strict=False):
-        count = n_records(container)
+def _check_counts(counts: list[int], n_samples: int, name: str) -> None:
+    for count, part in zip(counts, ("records", "responses", "weights"), strict=False):
         if count != n_samples:
             raise ValueError(
                 f"{name} returned {count} {part}. It must return n_samples={n_samples}."
             )
-    n_dimensions = len(getattr(dataset.X, "shape", ()))
-    if n_dimensions > 2:
-        raise ValueError(
-            f"{name} returned X with {n_dimensions} dimensions. It must have two: records and "
-            "columns."
-        )
 
 
 def _check_values(dataset: Dataset, name: str, allow_nan: bool) -> None:
@@ -83,12 +76,9 @@ def _check_values(dataset: Dataset, name: str, allow_nan: bool) -> None:
         may_lack = allow_nan and part == "X"
         place = find_non_finite(container, may_lack)
         if place is not None:
-            remedy = "Leave such records out of the oracle, or impute them"
-            if part == "X" and not may_lack:
-                remedy += "; if private records lack values, begin the pipeline with an imputer"
             raise ValueError(
                 f"{name} returned {part} with a number that is missing or infinite, in {place}. "
-                f"{remedy}."
+                "Leave such records out, or impute them, also by a first step of the pipeline."
             )
 
 

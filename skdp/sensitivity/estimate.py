@@ -59,8 +59,7 @@ class SensitivityEstimate(Settled):
     prior : SensitivitySampler or None, default=None
         What draws the public records of a further release. It is not stored or compared.
     n_reused : int, default=0
-        Number of evaluations that were known from earlier runs in the process, also of pilot pairs.
-        It is not stored or compared.
+        Number of evaluations that were known from before, also of pilots. It is not stored.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,10 +112,6 @@ class Outcomes:
     failures: list[str | None]
     are_rounding: NDArray[np.bool_]
 
-    def as_it_is(self) -> Self:
-        """Return the same, which needs no finish."""
-        return self
-
     @classmethod
     def of_values(
         cls, geometry: Geometry, values: NDArray, others: NDArray, norms: NDArray[np.float64]
@@ -203,11 +199,8 @@ class RecordPairs:
         self.shared = _typical_value(rows, records)
         self.n_rows = min(BLOCK_SIZE, max(1, MAX_BATCH // max(1, self.shared.size)))
 
-    def __call__(self, pairs: range) -> Outcomes:
-        """Measure consecutive pairs."""
-        return Outcomes.join(self._measure(pairs))
-
-    def _measure(self, pairs: range) -> Iterator[Outcomes]:
+    def __call__(self, pairs: range) -> Iterator[Outcomes]:
+        """Measure consecutive pairs, as many at a time as fit into memory."""
         source, geometry = self.source, self.geometry
         for block in range(pairs.start // BLOCK_SIZE, -(-pairs.stop // BLOCK_SIZE)):
             rng, _ = streams(source.seed, block_key(block))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from scipy import sparse
 
 from skdp.core.checks import check_ranges, shown
 from skdp.core.classes import public_name
-from skdp.core.dataset import belongs_to, n_columns
+from skdp.core.dataset import belongs_to
 from skdp.core.dtypes import DType, holds_numbers
 from skdp.core.plain import as_doubles, is_table
 from skdp.core.target import Target, is_auto
@@ -41,7 +41,6 @@ class EstimatorRule:
     at_most: tuple[tuple[str, float], ...] = ()
 
     attributes: ClassVar[tuple[str, ...]] = ("coef_", "intercept_")
-    n_classes: ClassVar[int] = 2
 
     @property
     def name(self) -> str:
@@ -51,28 +50,28 @@ class EstimatorRule:
     def __str__(self) -> str:
         rules = [f"{name}={value!r}" for name, value in self.equal]
         rules += [f"{name}<={value:g}" for name, value in self.at_most]
-        attributes = " and ".join(self.attributes)
-        return f"{attributes} of {self.name}({', '.join(rules)}), {self.n_classes} classes"
+        return f"{' and '.join(self.attributes)} of {self.name}({', '.join(rules)}), 2 classes"
 
     def check(self, estimator: Estimator) -> None:
         """Refuse another estimator, also a pipeline, whose first steps would leave the box."""
         if public_name(type(estimator)) != self.kind:
-            raise TypeError(
-                f"The known sensitivity is for {self.name} itself. "
-                f"Got {type(estimator).__name__}. Sample the sensitivity instead."
-            )
+            self._refuse(f"{self.name} itself", type(estimator).__name__)
         params = estimator.get_params()
-        for name, value in self.equal:
-            if params.get(name, value) != value:
-                self._refuse(f"{name}={value!r}", params[name])
-        for name, most in self.at_most:
-            if not params[name] <= most:
-                self._refuse(f"{name}<={most!r}", params[name])
+        broken = {name: f"{name}={v!r}" for name, v in self.equal if params.get(name, v) != v}
+        broken |= {name: f"{name}<={v!r}" for name, v in self.at_most if not params[name] <= v}
+        for name, rule in broken.items():
+            self._refuse(f"{self.name}({rule})", shown(params[name]))
 
-    def _refuse(self, rule: str, got: object) -> None:
+    def check_classes(self, classes: Sequence[NDArray]) -> None:
+        """Refuse another number of classes, output by output."""
+        numbers = [len(labels) for labels in classes]
+        if numbers != [2]:
+            self._refuse("2 classes", ", ".join(map(str, numbers)))
+
+    def _refuse(self, wanted: str, got: str) -> NoReturn:
         raise ValueError(
-            f"The known sensitivity is for {self.name}({rule}). Got {shown(got)}. Make the bound "
-            "for this estimator, or sample the sensitivity."
+            f"The known sensitivity is for {wanted}. Got {got}. Make the bound for this estimator, "
+            "or sample the sensitivity."
         )
 
     def check_release(self, release: object) -> None:
@@ -85,15 +84,6 @@ class EstimatorRule:
                 f"{shown(release)}."
             )
 
-    def check_classes(self, classes: Sequence[NDArray]) -> None:
-        """Refuse another number of classes, output by output."""
-        numbers = [len(labels) for labels in classes]
-        if numbers != [self.n_classes]:
-            raise ValueError(
-                f"The known sensitivity is for {self.n_classes} classes. Got "
-                f"{', '.join(map(str, numbers))}. Sample the sensitivity instead."
-            )
-
 
 def as_ranges(ranges: object, owner: str) -> Ranges:
     """Check the ranges of columns: finite, and low at most high in each."""
@@ -102,13 +92,11 @@ def as_ranges(ranges: object, owner: str) -> Ranges:
 
 def check_clippable(X: Container, dtypes: Iterable[DType], ranges: Ranges) -> None:
     """Refuse records whose form does not fit the ranges; no entry is read."""
-    shape = getattr(X, "shape", (0,))
-    columns = n_columns(X) if n_columns(X) is not None or len(shape) > 1 else 1
-    if columns != len(ranges):
-        got = "X with more than two dimensions" if columns is None else f"{columns} in X"
+    record = getattr(X, "shape", (0,))[1:] or (1,)
+    if record != (len(ranges),):
         raise ValueError(
             f"The known sensitivity has ranges for {len(ranges)} column(s), to which records are "
-            f"clipped. Got {got}. Declare the 'ranges' of each column."
+            f"clipped. Got records of shape {record}. Declare the 'ranges' of each column."
         )
     if not all(map(holds_numbers, dtypes)):
         raise ValueError(

@@ -7,9 +7,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp.core.checks import LONGEST, shown
-from skdp.core.dataset import n_columns, n_records
+from skdp.core.dataset import n_columns, n_records, take_records
 from skdp.core.types import Container, Sample
-from skdp.sensitivity.shipped import ShippedOracle, resample
+from skdp.sensitivity.shipped import ShippedOracle
 
 
 class PublicDataOracle(ShippedOracle):
@@ -68,8 +68,8 @@ class PublicDataOracle(ShippedOracle):
         """Return `n_samples` records picked uniformly, with their responses if there are any."""
         # truncation, so no record is likelier than another by more than 2**-53
         indices = (rng.random(n_samples) * self._n_records).astype(np.intp)
-        X = resample(self._X, indices)
-        return X if self._y is None else (X, resample(self._y, indices))
+        X = take_records(self._X, indices)
+        return X if self._y is None else (X, take_records(self._y, indices))
 
 
 def _labels_of(y: Container) -> NDArray | None:

@@ -61,15 +61,14 @@ class RandomDensityOracle(ShippedOracle):
         widths: tuple[float, float] = (0.03, 0.3),
     ) -> None:
         self._box = Box.of(bounds, type(self).__name__)
-        low, high = self._box.bounds.T
-        if not np.all(low < high):
+        if not np.all(np.diff(self._box.bounds) > 0):
             self._refuse("bounds", "give finite (low, high) with low < high", shown(bounds))
-        check_count("max_components", max_components, type(self).__name__)
+        name = type(self).__name__
+        self._max_components = check_count("max_components", max_components, name)
         pair = floats(widths)
         if pair is None or pair.shape != (2,) or not (0 < pair[0] <= pair[1] < math.inf):
             rule = "be a pair of finite numbers (smallest, largest) with 0 < smallest <= largest"
             self._refuse("widths", rule, shown(widths))
-        self._max_components = int(max_components)
         self._log_widths = math.log(pair[0]), math.log(pair[1])
         super().__init__(
             str(self._box),
@@ -89,4 +88,6 @@ class RandomDensityOracle(ShippedOracle):
         below, above = ndtr(-modes / widths), ndtr((1 - modes) / widths)
         shares = rng.uniform(below[members], above[members])
         places = modes[members] + widths[members] * ndtri(shares)
-        return self._box.place(places.clip(0.0, 1.0))
+        low, high = self._box.bounds.T
+        records = low + (high - low) * places.clip(0.0, 1.0)
+        return self._box.name_columns(records.clip(low, high))

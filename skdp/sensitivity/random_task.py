@@ -9,9 +9,9 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from skdp.core.checks import floats, shown
-from skdp.core.dataset import column_names, n_columns, n_records
+from skdp.core.dataset import column_names, n_columns, n_records, take_records
 from skdp.core.types import Container
-from skdp.sensitivity.shipped import ShippedOracle, resample
+from skdp.sensitivity.shipped import ShippedOracle
 
 _JITTER = 1e-6
 _MIXED = 0.1  # default share of labels that are shuffled
@@ -124,7 +124,7 @@ class RandomTaskOracle(ShippedOracle):
     def __call__(self, n_samples: int, rng: Generator) -> tuple[Container, NDArray]:
         """Return `n_samples` public rows, and the answers of a new random rule."""
         rows = rng.integers(self._n_records, size=n_samples)
-        X = resample(self._X, rows)
+        X = take_records(self._X, rows)
         values = X if self._values is self._X else self._values[rows]
         if self._classes is None:
             scores = self._scores(values, 1, rng)[0]

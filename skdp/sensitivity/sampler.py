@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
-from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
+from skdp.core.geometry import Geometry, MechanismType, as_geometry
 from skdp.core.identity import key_of
 from skdp.core.oracle import Oracle, has_independent_records
 from skdp.core.room import usual_errors
@@ -20,11 +20,11 @@ from skdp.core.streams import Key, pair_key, pilot_key, public_key, public_seed,
 from skdp.core.target import Target, as_target
 from skdp.core.types import Estimator, Matrix, Seed
 from skdp.sensitivity.adapters import as_oracle, without_response
-from skdp.sensitivity.base import SamplingPlan, Sensitivity, in_code_of
+from skdp.sensitivity.base import Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.execution import Job, Resources, run, run_chunk
+from skdp.sensitivity.execution import Job, run, run_chunk
 from skdp.sensitivity.pairs import (
     BLOCK_SIZE,
     MAX_PILOT_PAIRS,
@@ -37,7 +37,7 @@ from skdp.sensitivity.pairs import (
     measure,
     pilot_rows,
 )
-from skdp.sensitivity.store import STORE, Evaluation, key_in_folder, key_in_store
+from skdp.sensitivity.store import STORE, Evaluation, key_in_store
 from skdp.sensitivity.trial import try_oracle
 
 T = TypeVar("T")
@@ -71,22 +71,17 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     n_jobs : int or None, default=None
         Number of parallel workers, as in scikit-learn. The norms do not depend on it. A job that
         takes less time than starting workers runs without them.
-    memory : joblib.Memory, str, pathlib.Path or None, default=None
-        Where finished chunks of pairs of two evaluations are kept, public numbers all, so that an
-        interrupted run can be resumed and processes can share it. A run finds its chunks by oracle,
-        target and seed: give `random_state`, and to functions and classes that are not from an
-        installed package a key, in an attribute ``__skdp_key__``.
     verbose : int or None, default=None
-        What is shown of the progress. None says in terminals and notebooks how long a run of more
-        than ten seconds takes, and shows a bar after two seconds if tqdm is installed. A positive
-        number does so everywhere and from the start, with lines where there is no bar. 0 shows
-        nothing.
+        What is said of the progress. None says in terminals and notebooks how long a run of more
+        than ten seconds takes, and a few times how far it is. A positive number says so everywhere
+        and of each run. 0 says nothing.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Seed of the sampling, which is public and which the estimate records. With an integer, pairs
-        of the same target, oracle, form and `n_samples` that were evaluated before in the process
-        are not evaluated again, as in folds of equal size; without a `memory`, which keeps them
-        instead, and up to 64 MB. A generator gives each fit another seed, but clones share its
-        state and draw the same pairs.
+        of the same target, oracle, form and `n_samples` that were evaluated before in the process,
+        up to 64 MB of them, are not evaluated again, as in folds of equal size or after an
+        interrupt. Functions and classes that are not from an installed package need a key for it,
+        in an attribute ``__skdp_key__``. A generator gives each fit another seed, but clones share
+        its state and draw the same pairs.
 
     See Also
     --------
@@ -118,7 +113,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         calibration: str = "exact",
         confidence: float | None = None,
         n_jobs: int | None = None,
-        memory: object = None,
         verbose: int | None = None,
         random_state: Seed = None,
     ):
@@ -128,40 +122,22 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.calibration = calibration
         self.confidence = confidence
         self.n_jobs = n_jobs
-        self.memory = memory
         self.verbose = verbose
         self.random_state = random_state
 
-    def plan(self, n_samples: int, mechanism: Measures | None = None) -> SamplingPlan:
-        """Say what would be run, and what it would promise, without running it.
+    def order_statistic(self, few: bool = False) -> OrderStatistic:
+        """Choose the order statistic, or refuse the parameters.
 
         Parameters
         ----------
-        n_samples : int
-            Number of records of the private dataset.
-        mechanism : Mechanism or None, default=None
-            The mechanism that will add the noise. One that learns its code needs about as many
-            pilot pairs again; None leaves them out of the count.
+        few : bool, default=False
+            Whether to take few pairs, as for a code whose pairs take two calls each.
 
         Returns
         -------
-        SamplingPlan
-            The order statistic, the oracle and the number of evaluations.
-
-        Raises
-        ------
-        ValueError
-            If no order statistic gives the promise asked for; the message says which are possible.
+        OrderStatistic
+            Which of how many norms is the estimate.
         """
-        n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
-        self._resources.check()
-        learns = mechanism is not None and mechanism.learns_code
-        statistic = self._statistic(few=learns)
-        n_pilot_pairs = min(statistic.n_pairs, MAX_PILOT_PAIRS) * learns
-        return SamplingPlan(statistic, n_samples, self.draws_from.description, n_pilot_pairs)
-
-    def _statistic(self, few: bool) -> OrderStatistic:
-        """Choose the order statistic, of few pairs for a code whose pairs take two calls each."""
         usual = order_statistic(
             self.gamma,
             self.n_pairs,
@@ -204,18 +180,26 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         Raises
         ------
         ValueError
-            As :meth:`plan`, or if the oracle returns something else than the records asked for.
+            If no order statistic gives the promise asked for, or the oracle returns something else
+            than the records asked for.
         """
         geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
         key = key_of(target)  # before it runs: a function may keep what it finds
         source, records, rows = self._prepare(target, n_samples, schema, pair_key)
-        statistic = self._statistic(few=geometry.code is not None and rows is None)
+        statistic = self.order_statistic(few=geometry.code is not None and rows is None)
         if rows is None:
-            chunks = self._run(source, partial(measure, geometry), statistic.n_pairs, geometry)
+            chunks = self._run(source, partial(measure, geometry), statistic.n_pairs)
         else:  # they take too little time to be kept
-            job = Job(RecordPairs(source, rows, geometry, records), Outcomes.as_it_is, key="")
-            chunks = run(job, [], statistic.n_pairs, self._resources, at_once=BLOCK_SIZE)
+            job = Job(RecordPairs(source, rows, geometry, records), Outcomes.join, key="")
+            chunks = run(
+                job,
+                [],
+                statistic.n_pairs,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+                at_once=BLOCK_SIZE,
+            )
         with closing(chunks):
             outcomes = Outcomes.join(chunks)
         shape, norms, failures = outcomes.with_one_shape()
@@ -256,27 +240,16 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             fail are left out.
         """
         source, _, rows = self._prepare(as_target(target), n_samples, schema, pilot_key)
-        n_later = self._statistic(few=rows is None).n_pairs
+        n_later = self.order_statistic(few=rows is None).n_pairs
         n_pairs = min(n_later, MAX_PILOT_PAIRS)
         later = n_later if rows is None else 0
         with closing(self._run(source, pilot_rows, n_pairs, later=later)) as chunks:
             return gather_pilots(chunks, n_pairs)
 
-    def shaken_pilots(
+    def _shaken_pilots(
         self, target: Target, n_samples: int, schema: Schema, size: int
     ) -> tuple[Matrix, Matrix]:
-        """Evaluate a few pilots, and the same with records that differ in their last bits.
-
-        Parameters
-        ----------
-        target, n_samples, schema, size : Target, int, Schema, int
-            As for `sample`, and the number of entries of a value.
-
-        Returns
-        -------
-        values, shaken : ndarray of shape (n_evaluated, d)
-            The first values of pilot pairs, raveled, and those of the perturbed records.
-        """
+        """Evaluate a few pilots, and the same with records that differ in their last bits."""
         source, _, _ = self._prepare(target, n_samples, schema, pilot_key)
         return run_chunk(partial(gather_shaken, source), size)
 
@@ -288,7 +261,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         key_of_pair: Callable[[int], Key],
     ) -> tuple[PairSource, Dataset, Rows | None]:
         """Check the oracle before the first fit; return a source, records, and a closed form."""
-        n_samples = self.plan(n_samples).n_samples
+        n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
+        self.order_statistic()  # refuses wrong parameters
         oracle, seed = self.draws_from, self._entropy()
         if schema is None:
             schema = Schema.of(try_oracle(oracle, n_samples, seed), target.allow_nan)
@@ -303,23 +277,20 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         source: PairSource,
         finish: Callable[[list[Evaluation]], T],
         n_pairs: int,
-        geometry: Geometry | None = None,
         later: int = 0,
     ) -> Generator[T, None, None]:
-        """Evaluate pairs chunk by chunk; a folder keeps what a geometry makes of them."""
-        known: list[Evaluation] = []
-        if self.memory is None:
-            key = key_in_store(*source.facts)
-            known = STORE.first(key, n_pairs)
-            self._n_reused += 2 * len(known)
-        else:
-            key = key_in_folder(*source.facts, geometry and (geometry.key, geometry.code))
-        job = Job(source, finish, key)
-        return run(job, known, n_pairs, self._resources, later=later)
-
-    @property
-    def _resources(self) -> Resources:
-        return Resources(self.n_jobs, self.memory, self.verbose)
+        """Evaluate pairs chunk by chunk, but those that are in the store."""
+        key = key_in_store(*source.facts)
+        known = STORE.first(key, n_pairs)
+        self._n_reused += 2 * len(known)
+        return run(
+            Job(source, finish, key),
+            known,
+            n_pairs,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            later=later,
+        )
 
     @property
     def draws_from(self) -> Oracle:

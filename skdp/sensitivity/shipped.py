@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
-from operator import attrgetter
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -12,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from skdp.core.checks import LONGEST, check_ranges, floats, shown
-from skdp.core.dataset import n_records, take_records
-from skdp.core.default import default
+from skdp.core.dataset import n_records
 from skdp.core.oracle import Oracle
 from skdp.core.plain import as_labels
 from skdp.core.types import Container
@@ -22,12 +19,10 @@ from skdp.core.types import Container
 class ShippedOracle(Oracle):
     """An oracle with a short description that never shows a record."""
 
-    description: str = default(attrgetter("_description"))
-
     _classes: Any = None
 
     def __init__(self, *facts: str) -> None:
-        self._description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
+        self.description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
 
     def __repr__(self) -> str:
         return self.description
@@ -71,23 +66,14 @@ class Box(NamedTuple):
             numbers = floats(bounds)
             is_pair = numbers is not None and numbers.shape == (2,)
             return cls(check_ranges("bounds", [bounds] if is_pair else bounds, oracle))
-        if importlib.util.find_spec("pandas") is None:
-            raise ImportError(f"{oracle} with a dict of bounds yields frames and needs pandas.")
         return cls(check_ranges("bounds", list(bounds.values()), oracle), list(bounds))
 
     def __str__(self) -> str:
-        """Say how many features there are, and their ranges where these are few or alike."""
+        """Say how many features there are, and their ranges where these are few."""
         ranges = [f"({low:.12g}, {high:.12g})" for low, high in self.bounds]
         named = [f"{name!r}: {each}" for name, each in zip(self.names or [], ranges, strict=False)]
         bounds = f"{{{', '.join(named)}}}" if named else f"[{', '.join(ranges)}]"
-        if len(bounds) > LONGEST:
-            bounds = ranges[0] if len(set(ranges)) == 1 else ""
-        return f"n_features={len(ranges)}{bounds and f', bounds={bounds}'}"
-
-    def place(self, units: NDArray[np.float64]) -> Container:
-        """Bring records from the unit cube to the box."""
-        low, high = self.bounds.T
-        return self.name_columns(np.clip(low + (high - low) * units, low, high))
+        return f"n_features={len(ranges)}{f', bounds={bounds}' * (len(bounds) <= LONGEST)}"
 
     def name_columns(self, records: NDArray[np.float64]) -> Container:
         """Return a frame where the columns have names."""
@@ -96,10 +82,3 @@ class Box(NamedTuple):
         import pandas as pd
 
         return pd.DataFrame(records, columns=self.names, copy=False)
-
-
-def resample(container: Container, indices: NDArray) -> Container:
-    """Return the records at the indices, which may repeat."""
-    taken = take_records(container, indices)
-    # rows repeat, and index labels of pandas that repeat break the alignment of frames
-    return taken.reset_index(drop=True) if hasattr(taken, "reset_index") else taken

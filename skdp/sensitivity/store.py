@@ -10,17 +10,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from numpy.typing import NDArray
 from sklearn import get_config
 
-from skdp.core.identity import REMEDY, key_of, obstacle_of
+from skdp.core.identity import key_of, obstacle_of
 from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 
-MAX_RUNS = 64
 MAX_BYTES = 2**27
 MAX_BYTES_OF_RUN = 2**26
 _OVERHEAD = 200  # bytes of an evaluation besides its numbers
@@ -76,7 +75,7 @@ class Store:
             run.update(found)
             self._runs.move_to_end(key)
             self._bytes[key] = self._bytes.get(key, 0) + n_bytes
-            while len(self._runs) > MAX_RUNS or sum(self._bytes.values()) > MAX_BYTES:
+            while sum(self._bytes.values()) > MAX_BYTES:
                 oldest, _ = self._runs.popitem(last=False)
                 del self._bytes[oldest]
         return True
@@ -97,26 +96,16 @@ class Store:
 STORE = Store()
 
 
-def _key_of(
+def key_in_store(
     target: Target, oracle: Oracle, n_samples: int, seed: int, schema: Schema, *others: object
 ) -> str:
-    """Return the key of all that determines evaluations, or one that equals no other."""
+    """Return the key of all that determines evaluations; empty where nothing may be used again.
+
+    A key of its user's does not count: a function may be edited in a notebook, and its key not.
+    """
+    if seed >= DRAWN:
+        return ""
     forms = [(part.key, part.index_dtype, list(map(str, part.names))) for part in schema.parts]
-    return key_of((target, oracle, n_samples, seed, forms, get_config(), others))
-
-
-def key_in_store(target: Target, oracle: Oracle, n_samples: int, seed: int, *others: Any) -> str:
-    """Return the key of a run in the store; empty where nothing may be used again."""
-    key = "" if seed >= DRAWN else _key_of(target, oracle, n_samples, seed, *others)
+    facts = target, oracle, n_samples, seed, forms, get_config(), others
+    key = key_of(facts, takes_keys=False)
     return "" if obstacle_of(key) else key
-
-
-def key_in_folder(*facts: Any) -> str:
-    """Return the key of a run in the folder of a `memory`, or refuse what has no identity."""
-    key = _key_of(*facts)
-    if obstacle_of(key):
-        raise TypeError(
-            "With the 'memory' parameter of SensitivitySampler, oracle and target must "
-            f"have a key, and {obstacle_of(key)}. {REMEDY}"
-        )
-    return key

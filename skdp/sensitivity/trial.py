@@ -5,9 +5,8 @@ Without that every guarantee is void, and no sample would show it.
 
 from __future__ import annotations
 
-import dis
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -69,13 +68,13 @@ def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
         source = source.source
     for name, held in _held(source):
         parts = [held, *held[:MAX_EQUAL]] if isinstance(held, list | tuple) else [held]
-        if any(shares_memory(part, dataset) for part in parts):
+        if shares_memory(parts, dataset):
             raise ValueError(
                 f"The oracle {oracle.description} holds the private records, in {name}, which "
                 "voids the promise. Make it of public records, or of knowledge."
             )
     for name, read in _read(source):
-        if any(read is part for part in dataset.parts):
+        if any(read is part for part in dataset if part is not None):
             warn(
                 f"The oracle {oracle.description} reads the variable {name!r}, which holds the "
                 "private records: the promise is void if it draws from them. Let it read public "
@@ -84,11 +83,14 @@ def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
             )
 
 
-def shares_memory(thing: object, dataset: Dataset) -> bool:
-    """Return whether something is a part of a dataset, or a view of one."""
-    private = [array for part in dataset.parts for array in _arrays(part)]
-    same = any(thing is part for part in dataset.parts)
-    return same or any(_overlap(array, other) for array in _arrays(thing) for other in private)
+def shares_memory(things: Sequence[object], dataset: Dataset) -> bool:
+    """Return whether one of some things is a part of a dataset, or a view of one."""
+    private = [part for part in dataset if part is not None]
+    if any(thing is part for thing in things for part in private):
+        return True
+    arrays = [array for thing in things for array in _arrays(thing)]
+    others = [array for part in private for array in _arrays(part)] if arrays else []
+    return any(_overlap(array, other) for array in arrays for other in others)
 
 
 def _held(oracle: Any) -> Iterator[tuple[str, object]]:
@@ -106,11 +108,8 @@ def _read(oracle: Any) -> Iterator[tuple[str, object]]:
     """Yield the variables that the code of an oracle reads."""
     with suppress(TypeError):  # one that is written in C
         function = oracle if inspect.isfunction(oracle) else type(oracle).__call__
-        steps = dis.get_instructions(function)
-        loaded = {step.argval for step in steps if step.opname == "LOAD_GLOBAL"}
-        found = inspect.getclosurevars(function)  # its globals have names of attributes too
-        yield from found.nonlocals.items()
-        yield from ((name, found.globals[name]) for name in loaded & found.globals.keys())
+        found = inspect.getclosurevars(function)
+        yield from {**found.nonlocals, **found.globals}.items()
 
 
 def _arrays(container: Container) -> list[NDArray]:
@@ -144,9 +143,12 @@ def _overlap(array: NDArray, other: NDArray) -> bool:
 
 def _are_equal(dataset: Dataset, other: Dataset, tolerance: float = 0.0) -> bool:
     """Return whether records are the same; of numbers `tolerance` is a relative difference."""
-    pairs = list(zip(dataset.parts, other.parts, strict=False))
-    alike = len(dataset.parts) == len(other.parts) and all(type(a) is type(b) for a, b in pairs)
-    return alike and all(_match(_entries(a), _entries(b), tolerance) for a, b in pairs)
+    alike = all(type(a) is type(b) for a, b in zip(dataset, other, strict=True))
+    return alike and all(
+        _match(_entries(a), _entries(b), tolerance)
+        for a, b in zip(dataset, other, strict=True)
+        if a is not None
+    )
 
 
 def _entries(container: Container) -> NDArray:

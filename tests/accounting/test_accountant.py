@@ -241,18 +241,6 @@ def test_a_promise_that_becomes_void_in_sum_is_said_before_it_is_paid_for(path, 
     ledger.spend(VOID[which])  # said once
 
 
-def test_the_text_of_an_accountant():
-    accountant = PrivacyAccountant(":memory:", epsilon=3.0, delta=1e-5)
-    uniform = PrivacyGuarantee(epsilon=1.0, gamma=0.05, oracle="Uniform")
-    accountant.spend(uniform, label="<mean>")
-    assert str(accountant).splitlines() == [
-        "budget: epsilon=3, delta=1e-05",
-        "spent: (epsilon=1, gamma=0.05) for 1 release, by basic composition",
-        "left: epsilon=2 for one release, 0.2 for each of ten; delta=1e-05",
-    ]
-    assert repr(accountant) == "PrivacyAccountant(':memory:', epsilon=3, delta=1e-05)"
-
-
 @pytest.mark.loop(
     ("limits", "spent", "left", "asked"),
     [
@@ -271,12 +259,6 @@ def test_the_text_and_a_refusal_name_what_is_left(limits, spent, left, asked):
     with pytest.raises(BudgetExceededError, match=f"Left is .*{left}"):
         ledger.spend(PrivacyGuarantee(*asked))
     assert ledger.total().n_releases == 1
-
-
-def test_a_refusal_names_a_delta_that_was_never_allowed():
-    ledger = PrivacyAccountant(":memory:", epsilon=1.0)
-    with pytest.raises(BudgetExceededError, match="; no delta"):
-        ledger.spend(PrivacyGuarantee(0.1, 1e-6))
 
 
 class Budget(RuleBasedStateMachine):

@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from skdp import LaplaceMechanism, release
 from skdp.audit import find_leaks
 
 RNG = np.random.default_rng(0)
@@ -177,12 +176,3 @@ def test_files_are_searched(tmp_path):
     assert leak.where == str(tmp_path / "cache.joblib")
     assert leak.n_found == 6
     assert find_leaks(tmp_path / "clean.bin", X) == []
-
-
-def test_a_released_value_holds_none():
-    mean = X.mean(axis=0)
-    released = release(
-        lambda X: X.mean(axis=0), X, mechanism=LaplaceMechanism(1.0), sensitivity=0.1
-    )
-    assert find_leaks(released, X, parameters=mean) == []
-    assert find_leaks(Holder(mean), X, parameters=mean)

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from skdp.codes import encoder as module
 from skdp.codes.encoder import learn_code
 from skdp.codes.water import Noise, fill
 from skdp.core.metric import KnownMetric, LocalMetric
@@ -116,8 +115,8 @@ def test_gaussian_weights_are_the_best_rows_where_values_and_changes_have_the_sa
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_expected_error_is_that_of_releases(order):
-    """Normal values and noise: 4,000 new values; their mean is off by a quarter by other pilots."""
-    values, differences = pilots(4199, seed=5, few=6)
+    """Normal values and noise: 800 new values; their mean is off by a quarter by other pilots."""
+    values, differences = pilots(999, seed=5, few=6)
     noise = Noise(order, 1.0)
     code = learn(values[:199], differences[:199], order=order, shift=0.0)
     s = deviation_of(code, differences[199:], noise)
@@ -152,17 +151,6 @@ def test_less_noise_releases_more_numbers_and_more_noise_one():
     assert counts == sorted(counts, reverse=True)
     assert counts[0] == 12
     assert counts[-1] == 1
-
-
-@pytest.mark.parametrize("unread", [30.0, 1.0])
-def test_of_candidates_as_good_all_numbers_are_read_where_most_is_learned_else_the_fewest(unread):
-    rows = {1: 1.14, 2: 1.0, 3: 1.12, 4: 1.1, 5: 2.0}  # 3 and 4 are square; 5 is too bad
-    sizes = {1: 1, 2: 2, 3: 3, 4: 3, 5: 3}
-    tried = [module._Candidate(error, np.zeros((sizes[n], 3))) for n, error in rows.items()]
-    assert module._chosen(tried, unread).error == (1.1 if unread == 30 else 1.14)
-    as_few = [module._Candidate(error, np.zeros((1, 3))) for error in (1.1, 1.0)]
-    assert [module._chosen(as_few, 2.0, are_alike).error for are_alike in (0, 1)] == [1.1, 1.0]
-    assert module._chosen(tried[:2], unread).error == 1.14
 
 
 def test_more_shift_trusts_the_pilots_less():
@@ -262,19 +250,6 @@ def test_a_jump_that_no_pilot_pair_shows_costs_as_much_as_other_changes(order):
     jump, other, nothing = map(code.forward, changes)
     norms = [np.linalg.norm(moved - nothing, ord=order) for moved in (jump, other)]
     assert norms[0] < 10 * norms[1]
-
-
-def test_what_is_not_seen_of_a_change_follows_from_how_far_pilots_differ():
-    """Of four numbers the first never changes, two by a jump, little or large, the last often."""
-    rng = np.random.default_rng(0)
-    values, differences = rng.normal(size=(59, 4)), np.zeros((59, 4))
-    differences[7, 1:3] = 0.01, 10
-    differences[:, 3] = 1e-6
-    unseen = module._unseen(values, differences, 2000)
-    whole = values.var(axis=0) / 1000
-    np.testing.assert_allclose(unseen[0], whole[0])
-    np.testing.assert_allclose(unseen[1], whole[1] - 0.01**2 / 59)
-    assert not unseen[2:].any()
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.0])

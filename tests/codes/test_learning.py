@@ -105,25 +105,3 @@ def test_rounding_is_what_no_output_heeds_and_the_last_bits_change_as_the_record
             strict=True,
         ):
             np.testing.assert_array_equal(same, before)
-
-
-def test_most_pilots_tell_that_a_number_is_rounding():
-    """Some deviate from the others by more than rounding does there, and some are not shaken."""
-    values = np.column_stack([np.linspace(0, 1, 40), np.linspace(-1, 1, 40) * 1e-14])
-    shaken = values[:5] + np.array([0, 1e-13])
-    metric = np.array([1.0, 1.0])
-    for still, rounded in ((2, True), (3, False)):
-        again = shaken.copy()
-        again[:still, 1] = values[:still, 1]
-        plain, _ = without_rounding(values, values, metric, lambda kept=again: (values[:5], kept))
-        assert bool(np.ptp(plain[:, 1]) == 0) is rounded
-    values[20:, 1] = 1.0  # where rounding is a rare thing in others, it is told by the usual ones
-    values[:30, 1] = np.linspace(-1, 1, 30) * 1e-14
-    plain, _ = without_rounding(
-        values, values * 0, metric * [1, 1e-20], lambda: (values[:5], shaken)
-    )
-    assert np.ptp(plain[:, 1]) == 0
-    none = np.empty((0, 2))  # on which nothing could be evaluated
-    np.testing.assert_array_equal(
-        without_rounding(values, values, metric, lambda: (none, none))[0], values
-    )

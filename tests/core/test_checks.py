@@ -34,11 +34,13 @@ def noisy(x, n, rng):
 
 AUDIT = partial(audit_epsilon, noisy, [(0, 1)], claimed_epsilon=1.0)
 COUNTS = {
-    "plan": ("n_samples", SensitivitySampler(ORACLE).plan),
     "sample": ("n_samples", lambda n: SensitivitySampler(ORACLE).sample(np.mean, n, "l1")),
     "pilots": ("n_samples", lambda n: SensitivitySampler(ORACLE).pilots(np.mean, n)),
     "public": ("n_samples", SensitivitySampler(ORACLE).public_dataset),
-    "n_pairs": ("n_pairs", lambda n: SensitivitySampler(ORACLE, gamma=None, n_pairs=n).plan(5)),
+    "n_pairs": (
+        "n_pairs",
+        lambda n: SensitivitySampler(ORACLE, gamma=None, n_pairs=n).order_statistic(),
+    ),
     "order_statistic": ("n_pairs", lambda n: order_statistic(0.5, n)),
     "OrderStatistic": ("n_pairs", lambda n: OrderStatistic(n, 1, 0.9, "exact")),
     "k": ("k", lambda n: OrderStatistic(9, n, 0.9, "exact")),
@@ -74,7 +76,7 @@ def test_what_is_no_count_is_refused(what, value):
 
 
 def test_integers_of_numpy_are_counts():
-    plan = SensitivitySampler(ORACLE, n_pairs=np.int32(19)).plan(np.int64(10))
-    assert (plan.n_samples, plan.order_statistic.n_pairs) == (10, 19)
+    estimate = SensitivitySampler(ORACLE, n_pairs=np.int32(19)).sample(np.mean, np.int64(10), "l1")
+    assert (estimate.n_samples, len(estimate.norms)) == (10, 19)
     bound = mean_bound(np.uint8(10), ranges=(0, 1))
     assert bound.for_geometry("l1", 10) == mean_bound(10, ranges=(0, 1)).value

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import special
 
 from skdp.core.code import PublicCode
 from skdp.core.spectrum import normal_laws
@@ -59,14 +59,16 @@ def posterior(mean, covariance, encoder, noisy, variance):
     return mean + gain @ noisy, joint[:d, :d] - gain @ joint[d:, :d]
 
 
+LAGUERRE = np.polynomial.laguerre.laggauss(6)
 WIDENINGS = np.array([1, 2, 4, 8, 16, 64, 256, 1e4, 1e6, 1e8, 1e12, 1e16, 1e20, 1e24])
 
 
 def log_with_laplace_noise(values, variances, variance):
     """The log density of normal numbers with Laplace noise: six laws in place of an integral."""
-    times, weights = np.polynomial.laguerre.laggauss(6)
-    laws = stats.norm(scale=np.sqrt(variances[:, None] + variance * times))
-    return special.logsumexp(laws.logpdf(values[:, None]), b=weights, axis=1)
+    times, weights = LAGUERRE
+    spread = variances[:, None] + variance * times
+    laws = -(values[:, None] ** 2 / spread + np.log(2 * np.pi * spread)) / 2
+    return special.logsumexp(laws, b=weights, axis=1)
 
 
 def probabilities(shift):
@@ -120,6 +122,7 @@ def test_before_a_release_the_errors_are_those_of_the_prior(seed, d, k, variance
     assert code.share_learned(variance) == pytest.approx(share, abs=1e-9)
 
 
+@settings(max_examples=12)
 @given(
     seeds,
     st.sampled_from([0.1, 10.0]),
@@ -138,16 +141,6 @@ def test_the_decoder_is_the_mean_of_the_mixture(seed, variance, size, shift):
     assert code.share_learned(variance, noisy) == pytest.approx(removed, abs=1e-6)
 
 
-def test_what_is_unlike_in_one_direction_makes_the_others_little_wider():
-    """A column in a wrong unit, say. What the code does not reach may be as wrong: that it says."""
-    code = plain_code([1.0, 1.0, 1.0], 2, 0.2)
-    like, unlike = code.standard_errors(0.5, [1.0, 1.0]), code.standard_errors(0.5, [1e6, 1.0])
-    assert code.decode([1.0, 1.0], 0.5)[1] < code.decode([1e6, 1.0], 0.5)[1] < 0.8
-    assert unlike[0] == pytest.approx(np.sqrt(0.5), rel=0.01)
-    assert like[1] < unlike[1] < 1.1 * like[1]
-    assert unlike[2] > 1e5
-
-
 @pytest.mark.parametrize("size", [1e4, 1e6, 1e9])
 def test_of_all_numbers_a_contradiction_of_any_size_leaves_what_the_noise_does(size):
     """A wrong unit: no prior can be had for it, and it spoils nothing."""
@@ -157,14 +150,6 @@ def test_of_all_numbers_a_contradiction_of_any_size_leaves_what_the_noise_does(s
     np.testing.assert_allclose(code.decode(noisy, variance), values, atol=0.3)
     noise = np.sqrt(variance * np.sum(np.linalg.inv(code.encoder) ** 2, axis=1))
     np.testing.assert_allclose(code.standard_errors(variance, noisy), noise, rtol=0.01)
-
-
-def test_of_a_matrix_what_is_lost_to_rounding_is_not_said_to_be_read():
-    code = plain_code([1.0, 1e-18, 1.0], 2)
-    for noisy in (None, [1.0, 1e-9]):
-        assert code.standard_errors(1e-40, noisy)[:2] == pytest.approx([0, 1e-9], rel=0.1)
-    assert code.decode([1.0, 1e-9], 1e-40)[1] == 0
-    assert plain_code([1.0, 1e-18], 2).standard_errors(1e-4)[1] == pytest.approx(1e-9)
 
 
 @pytest.mark.parametrize("size", [1e12, 1e15, 1e18, 1e20, 1e24])
@@ -177,38 +162,6 @@ def test_a_number_of_any_size_does_not_blow_up_its_own_error(size):
     like = code.standard_errors(1.0, [1e6, 1.0, 1.0])
     np.testing.assert_allclose(errors[1:], like[1:], rtol=1e-4)
     assert code.decode(noisy, 1.0) == pytest.approx([size, *code.decode([1e6, 1, 1], 1.0)[1:]])
-
-
-def test_numbers_of_the_same_variance_are_read_one_by_one():
-    """Of all axes that they have: else rounding says of which of them the large one is a part."""
-    noisy = [1e3, 1.0, -0.5, 0.7]
-    code = plain_code(np.ones(6), 4, 0.2)
-    noise = 1e-15 * np.random.default_rng(0).normal(size=(6, 6))
-    near = replace(code, covariance=code.covariance + (noise + noise.T)[:, :4])
-    assert near.decode(noisy, 1.0) == pytest.approx(code.decode(noisy, 1.0), abs=1e-9)
-    assert near.standard_errors(1.0, noisy) == pytest.approx(code.standard_errors(1.0, noisy))
-
-
-def test_rounding_is_not_taken_for_what_a_code_of_all_numbers_left_unread():
-    """Times an alpha of 10^18 it would be: in 7 of 100 such codes, by a factor of up to 4,000."""
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        axes = np.linalg.qr(rng.normal(size=(15, 15)))[0]
-        covariance, encoder = (axes * np.geomspace(1, 0.01, 15)) @ axes.T, rng.normal(size=(15, 15))
-        code = code_of(encoder, covariance, shift=0.2)
-        errors = code.standard_errors(0.01, code.forward([1e9, *rng.normal(size=14)]))
-        noise = np.sqrt(0.01 * np.sum(np.linalg.inv(encoder) ** 2, axis=1))
-        assert (errors <= 1.01 * noise).all()
-
-
-def test_one_large_noise_is_no_contradiction():
-    """Six deviations: one in 5,000 draws of Laplace noise, one in 10^9 of normal noise."""
-    code, mean, _ = random_code(6, 6)
-    deviations = np.sqrt(code._spectrum.variances)
-    variance = (30 * deviations.max()) ** 2
-    noisy = code._spectrum.axes @ (np.sqrt(variance) * np.array([0.5, -1, 1, 0.3, -0.7, 6]))
-    moved = np.abs(code.decode(noisy, variance) - mean) / code.deviations
-    assert moved.max() < 1
 
 
 def test_normal_noise_in_a_thousand_numbers_does_not_widen_the_prior():
@@ -311,22 +264,11 @@ def test_a_prior_of_no_variance_is_not_moved():
 # The widening of a prior that the release contradicts.
 
 
-def test_a_contradicted_prior_is_believed_less():
-    code, mean, _ = random_code(6, 3)
-    usual = code.forward(mean + 0.1)
-    far = usual * 1e3
-    assert code.share_learned(1.0, usual) == pytest.approx(code.share_learned(1.0), rel=0.01)
-    assert code.share_learned(1.0, far) > code.share_learned(1.0)
-    kept = code.forward(code.decode(far, 1.0)) / far
-    np.testing.assert_allclose(kept, 1, atol=0.01)
-    assert (code.standard_errors(1.0, far) >= code.standard_errors(1.0)).all()
-
-
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 def test_noise_alone_seldom_widens_the_prior(law):
-    """Of 3,000 codes that are all noise; 1 in 100 do, and 3 in 100 do once in 10^9 runs."""
+    """Of 2,000 codes that are all noise; 1 in 100 do, and 3 in 100 do once in 10^9 runs."""
     code, _, _ = random_code(6, 1)
-    noise = getattr(np.random.default_rng(0), law)(scale=1e3, size=3_000)
+    noise = getattr(np.random.default_rng(0), law)(scale=1e3, size=2_000)
     widened = [code.share_learned(np.var(noise), [e]) > 1e-3 for e in noise]
     assert np.mean(widened) < 0.03
 

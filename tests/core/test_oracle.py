@@ -49,8 +49,8 @@ def test_what_an_oracle_does_not_say():
     assert oracle.description == "Incomes"
     assert oracle.classes_ is None
     assert not has_independent_records(oracle)
-    plan = SensitivitySampler(oracle, gamma=0.1).plan(5)
-    assert plan.oracle == "Incomes"
+    estimate = SensitivitySampler(oracle, gamma=0.2).sample(np.mean, 5, "l1")
+    assert estimate.oracle == "Incomes"
 
 
 def test_independence_is_claimed_and_not_inherited():
@@ -81,7 +81,7 @@ def test_an_oracle_without_a_name_is_refused(description):
     oracle = Incomes()
     oracle.description = description
     with pytest.raises(TypeError, match="'description' of the oracle Incomes must be a string"):
-        SensitivitySampler(oracle).plan(5)
+        SensitivitySampler(oracle).sample(np.mean, 5, "l1")
 
 
 def test_an_oracle_must_say_how_it_draws():

@@ -64,30 +64,22 @@ def frame(dtypes, values=X):
 CONVERTED = {  # the form of the data, and records that can be brought into it
     "double to single": (np.float32([0]), np.array([0.1])),
     "integer to double": (np.array([0.5]), np.array([1, 2])),
-    "integer to fewer bits": (np.uint8([0]), np.array([255])),
     "number to bool": (np.array([True]), np.array([0, 1])),
-    "bool to number": (np.array([0.5]), np.array([True])),
     "whole double to integer": (np.array([1]), np.array([2.0])),
     "missing number": (np.float32([0]), np.array([np.nan])),
     "longer strings": (np.array(["a"]), np.array(["longer"])),
     "strings to objects": (np.array(["a"], dtype=object), np.array(["longer"])),
-    "objects to numbers": (np.array([0.5]), np.array([1, 2.5], dtype=object)),
     "names that are no part of an array": (X, frame(["float64", "float64"])),
     "array of a list": (np.array([0.5]), [1.0, 2.0]),
-    "array of a series": (np.array([0.5]), pd.Series([1.0, 2.0])),
     "series of a column": (pd.Series([0.5]), np.array([[1.0], [2.0]])),
-    "polars series": (pl.Series([0.5]), np.array([1.0, 2.0])),
     "series of another library": (pl.Series([0.5]), pd.Series([1.0, 2.0])),
     "sparse of dense": (sparse.csc_array(X), X_public),
-    "dense of sparse": (X, sparse.csr_matrix(X_public)),
     "sparse single": (sparse.csr_matrix(X.astype(np.float32)), sparse.coo_array(X_public)),
     "frame of an array": (frame(["float32", "float64"]), X_public),
-    "frame of a sparse matrix": (frame(["float32", "float64"]), sparse.csr_matrix(X_public)),
     "frame of another library": (
         frame(["float32", "float64"]),
         pl.DataFrame(X_public, schema=NAMES),
     ),
-    "polars of pandas": (pl.DataFrame(X, schema=NAMES), frame(["float32", "float64"])),
     "nullable": (frame(["Float64", "Float64"]), X_public),
     "strings": (pd.DataFrame({"a": ["x"]}), pd.DataFrame({"a": ["long"]}, dtype=object)),
     "names that are numbers": (pd.DataFrame(X), X_public),
@@ -227,14 +219,6 @@ def test_a_column_of_categories_has_those_of_the_oracle():
         ) as caught:
             model(make_pipeline(encode, Ridge()), PublicDataOracle(public, y_public)).fit(told, y)
         assert "person" not in str(caught.value)
-
-
-def test_numbers_are_not_taken_for_the_categories_of_an_oracle():
-    """It is the oracle that is of another form, and not the data."""
-    towns = pd.Series(["high", "low"] * 30).astype(CATEGORIES)
-    oracle = PublicDataOracle(pd.DataFrame({"a": towns}), y_public)
-    with pytest.raises(ValueError, match=r"The oracle .* holds category, .* the data int64"):
-        model(OrdinalEncoder(), oracle).fit(pd.DataFrame({"a": np.arange(60)}), y)
 
 
 def test_no_message_tells_categories_by_a_digest():
@@ -389,12 +373,6 @@ def test_an_oracle_that_does_not_draw_from_its_generator_is_refused(oracle, mess
         sampler(oracle).sample(mean, 60, LaplaceMechanism(1.0).geometry)
 
 
-def test_whole_numbers_that_differ_in_their_last_digits_are_other_records():
-    far = 1e15 + np.arange(60.0).reshape(-1, 1)
-    oracle = PublicDataOracle(far[::-1].copy())
-    assert released(lambda X: (X - 1e15).mean(axis=0), far, oracle).value.shape == (1,)
-
-
 def test_an_oracle_may_return_views_of_one_buffer():
     assert released(mean, X, Buffered()).value.shape == (2,)
 
@@ -460,15 +438,6 @@ def test_a_complex_number_is_not_made_real():
             Schema.of(Dataset(data)).convert(Dataset(1j * X_public), "The oracle f")
 
 
-def test_a_matrix_is_drawn_as_an_array():
-    def oracle(n_samples, rng):
-        return rng.uniform(size=(n_samples, 2)).view(np.matrix)
-
-    estimate = sampler(oracle).sample(np.mean, 20, "l1")
-    assert 0 < estimate.value < 0.1
-    assert released(np.mean, X[:20], None, sensitivity=estimate).sensitivity == estimate
-
-
 def halve(X):
     """Write into the records."""
     if isinstance(X, pl.DataFrame):
@@ -504,12 +473,3 @@ def test_what_a_target_writes_does_not_reach_the_records_of_the_oracle():
     model(estimator, lambda n, rng: (window(n, rng), rng.uniform(size=n))).fit(X.copy(), y)
     released(halve, X, window)
     np.testing.assert_array_equal(table, before)
-
-
-@pytest.mark.parametrize("fit", [False, True])
-def test_an_oracle_of_private_records_is_refused_before_anything_is_sampled(fit, monkeypatch):
-    monkeypatch.setattr(SensitivitySampler, "sample", None)
-    monkeypatch.setattr(SensitivitySampler, "pilots", None)
-    oracle = PublicDataOracle(X)
-    with pytest.raises(ValueError, match="holds the private records"):
-        model(StandardScaler(), oracle).fit(X) if fit else released(mean, X, oracle)

@@ -80,10 +80,6 @@ def test_what_a_target_says_counts(where):
     assert plan.sensitivity.target == "means that are restored"
 
 
-def column_means(X):
-    return X.mean(axis=0)
-
-
 class OldTarget:
     """What a target was before it had a base class."""
 
@@ -134,14 +130,6 @@ def test_an_estimator_wants_a_target_with_a_way_back():
         )
         with pytest.raises(TypeError, match=message):
             model.fit(X)
-
-
-def test_a_target_must_say_how_it_is_called():
-    class Silent(Target):
-        pass
-
-    with pytest.raises(TypeError, match="abstract"):
-        Silent()
 
 
 def test_a_function_is_called_by_its_last_name():

@@ -228,19 +228,6 @@ def test_covariances_are_repaired_in_whatever_units(singular):
     assert n_repaired >= 5
 
 
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        (GaussianNB(priors=[0.0, 0.5, 0.5]), "class_prior_"),
-        (QuadraticDiscriminantAnalysis(priors=[2, 1, 1]), "priors_"),
-    ],
-    ids=lambda one: type(one).__name__,
-)
-def test_priors_of_the_user_are_no_noise(model, name):
-    public, private = (records(model, np.asarray, seed) for seed in range(2))
-    np.testing.assert_array_equal(getattr(restored(model, public, *private), name), model.priors)
-
-
 def test_column_that_is_taken_for_constant_stays_so():
     X = 1e8 + 1e-7 * np.random.default_rng(0).normal(size=(50, 1))
     fitted = StandardScaler().fit(X)

@@ -129,13 +129,6 @@ def test_every_composition_is_tested():
     assert tested >= CATALOG.where(lambda entry: entry.members is not None).keys()
 
 
-@pytest.mark.parametrize("case", COMPOSED, ids=name_of)
-def test_members_have_names_that_can_be_written_by_hand(case):
-    target, private = case.target()
-    named = ParameterTarget(case.make(), target.names, target.public_fit)
-    np.testing.assert_array_equal(named(*private, seed=0), target(*private, seed=0))
-
-
 def assert_computes_the_same(case, restored, private):
     estimator = case.make()
     ordered = reorder(Dataset(*private), seed=0).parts if order_matters(estimator) else private

@@ -26,24 +26,12 @@ from sklearn.svm import SVC
 
 from skdp import LaplaceMechanism, PrivateEstimator, register, supported_estimators
 from skdp.estimators.catalog import CATALOG, is_stateless, lookup
-from skdp.estimators.catalog.table import (
-    as_markdown,
-    refused_as_markdown,
-    refused_classes,
-    released_classes,
-)
 from skdp.estimators.parameters import ParameterTarget
 
 # fits to few records
 # a few steps are enough here
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-# Without what examples in the documentation register.
-OWN = {
-    kind: entry
-    for kind, entry in released_classes().items()
-    if kind.__module__.startswith("sklearn.")
-}
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
 y = X @ [1.0, -1.0, 2.0]
@@ -169,17 +157,6 @@ class Unknown(RegressorMixin, BaseEstimator):
         return X @ self.slope_ + self.level_
 
 
-def test_unknown_estimator_is_told_the_line_to_write():
-    with pytest.raises(ValueError, match=r"does not know .*Unknown") as caught:
-        private(make_pipeline(PCA(2), Unknown())).fit(X, y)
-    text = str(caught.value)
-    assert "slope_ of shape (2,), knots_ of shape [(2,), (1, 3)], level_ of shape ()" in text
-    assert "release=['unknown__slope_', 'unknown__knots_', 'unknown__level_']" in text
-    assert "skdp.register(Unknown, ['slope_', 'knots_', 'level_'])" in text
-    assert "ragged_" not in text
-    assert "n_seen_" not in text
-
-
 class Halved(TransformerMixin, BaseEstimator):
     def fit(self, X, y=None):
         return self
@@ -255,14 +232,6 @@ def test_categories_that_differ_are_noticed():
         target.flatten(clone(pipeline).fit(other, y))
 
 
-def test_derived_attribute_named_by_the_user_is_what_he_gets():
-    public_fit = EmpiricalCovariance().fit(X)
-    target = ParameterTarget(EmpiricalCovariance(), ["precision_"], public_fit)
-    vector = target(X[:20], seed=0) + 1
-    np.testing.assert_array_equal(target.restore(vector).precision_.ravel(), vector)
-    np.testing.assert_allclose(target.restore(vector).covariance_, public_fit.covariance_)
-
-
 def test_what_is_not_released_is_gone():
     """No stale attribute of the public fit stays, where it would pass for one of the private."""
     target = ParameterTarget(PCA(2), "auto", PCA(2).fit(X))
@@ -278,21 +247,6 @@ def test_what_is_not_released_is_gone():
 def _restored(estimator, y, X=X):
     target = ParameterTarget(estimator, "auto", estimator.fit(X, y))
     return target.restore(target(X, y, seed=0))
-
-
-def test_table_says_what_is_released():
-    names = {kind.__name__ for kind in OWN}
-    lines = {line.name: line for line in supported_estimators() if line.name in names}
-    assert len(lines) == len(names) >= 70
-    assert list(lines) == sorted(lines, key=str.lower)
-    assert lines["KMeans"] == ("KMeans", "clusterer", ("cluster_centers_",), "k d")
-    assert lines["GaussianMixture"].kind == "density"
-    assert lines["PCA"].kind == "transformer"
-    assert lines["OneHotEncoder"].released == ()
-    assert all(line.numbers for line in lines.values())
-    assert "| KMeans | clusterer | `cluster_centers_` | k d |" in as_markdown()
-    assert "| OneHotEncoder | transformer | nothing | 0 |" in as_markdown()
-    assert len(refused_as_markdown().splitlines()) == len(refused_classes()) + 2
 
 
 @pytest.mark.parametrize(

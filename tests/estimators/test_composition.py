@@ -100,11 +100,6 @@ def test_every_released_number_is_noised_and_no_secret_is_kept(case, leak_search
     assert leak_search((case.make().fit(*own), own), secrets)
 
 
-def test_names_are_readable():
-    target, _ = next(case for case in COMPOSED if case.name == "OneVsOneClassifier").target()
-    assert {"estimators_[0]__coef_", "estimators_[2]__intercept_"} <= set(target.names)
-
-
 def test_a_step_named_like_another_with_an_underscore():
     union = FeatureUnion([("a", StandardScaler()), ("a_", StandardScaler())]).fit(records(0)[0])
     assert split_name(union, "a___mean_") == (("a_",), "mean_")

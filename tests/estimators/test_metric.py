@@ -4,12 +4,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from skdp.estimators import parameters
 from skdp.estimators.parameters import ParameterTarget
 
 X, y = make_classification(
@@ -43,11 +42,6 @@ def test_public_steps_before_the_model_are_applied():
     np.testing.assert_allclose(np.diag(metric), 1, atol=1e-6)
 
 
-def test_very_many_values_have_none(monkeypatch):
-    monkeypatch.setattr(parameters, "MAX_EVALUATED", 2)
-    assert make_target(StandardScaler()).output_metric(X) is None
-
-
 def test_transformed_records_count_as_output():
     """z = (x - mean) / sqrt(var): the squared slope in the mean is 1 / var."""
     target = make_target(StandardScaler())
@@ -76,16 +70,3 @@ def test_zero_parameters_are_moved_too():
     target.public_fit.coef_[:] = 0.0
     target.public_fit.intercept_ = 0.0
     np.testing.assert_allclose(target.output_metric(X), second_moments(X), atol=1e-6)
-
-
-def test_estimators_without_a_graded_output_have_no_metric():
-    class Silent(LinearRegression):
-        predict = None
-        _estimator_type = None
-
-        def __sklearn_tags__(self):
-            tags = super().__sklearn_tags__()
-            tags.estimator_type = None
-            return tags
-
-    assert make_target(Silent(), y.astype(float), ["coef_"]).output_metric(X) is None

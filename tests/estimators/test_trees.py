@@ -140,6 +140,8 @@ def test_missing_values_are_routed_by_the_public_tree(kind, imputed):
     """By an imputer of the public fit, or by the trees; in private fits and on all pairs."""
     gaps, public_gaps = (np.where(X > 1.5, np.nan, X) for X in (X, X_public))
     tree = kind(**DEPTH)
+    if "n_estimators" in tree.get_params():
+        tree.set_params(n_estimators=4)
     oracle = PublicDataOracle(public_gaps, y_public)
     model = PrivateEstimator(
         make_pipeline(SimpleImputer(), tree) if imputed else tree,

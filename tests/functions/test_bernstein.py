@@ -23,12 +23,6 @@ def fitted(n_features, **params):
     return BernsteinTransformer(**params).fit(np.zeros((1, n_features)))
 
 
-def approximate(function, points, n_features=1, **params):
-    """The iterated Bernstein polynomial of a function, at some points."""
-    bernstein = fitted(n_features, **params)
-    return bernstein.evaluate(bernstein.coefficients(function(bernstein.lattice_)), points)
-
-
 # The checks feed normal data and up to ten columns, so they need a box that holds the data, or
 # clipping, and a low degree. Both are configurations of the transformer as it ships.
 @pytest.mark.parametrize(
@@ -41,15 +35,6 @@ def approximate(function, points, n_features=1, **params):
 )
 def test_is_an_estimator(estimator):
     check_estimator(estimator, on_skip=None)
-
-
-def test_check_values():
-    """Values computed once with two independent programs, from the definition."""
-    one = approximate(lambda x: x[:, 0] * np.sin(10 * x[:, 0]), [[0.2], [0.5]], degree=25)
-    np.testing.assert_allclose(one, [0.110179, -0.272451], atol=5e-7)
-    two = approximate(lambda x: x[:, 0] * np.sin(10 * x[:, 1]), [[0.2, 0.3]], 2, degree=5)
-    np.testing.assert_allclose(two, [0.016724], atol=5e-7)
-    assert (fitted(1, degree=25).n_basis_, fitted(2, degree=5).n_basis_) == (26, 36)
 
 
 @pytest.mark.parametrize("degree", [1, 10, 200, 1000])
@@ -146,16 +131,6 @@ def test_chunks_do_not_change_the_answer(monkeypatch):
     whole = bernstein.evaluate(coefficients, points)
     monkeypatch.setattr(_bernstein, "CHUNK_VALUES", 300)
     np.testing.assert_allclose(bernstein.evaluate(coefficients, points), whole, rtol=1e-13)
-
-
-def test_degree_200_in_one_and_four_dimensions():
-    grid = np.linspace(0, 1, 50)[:, None]
-    smooth = approximate(lambda x: np.cos(x[:, 0]), grid, degree=200, order=3)
-    np.testing.assert_allclose(smooth, np.cos(grid[:, 0]), atol=2e-5)
-    points = np.random.default_rng(0).random((2000, 4))
-    got = approximate(lambda x: x.prod(axis=1), points, 4, degree=8, order=2)
-    # The Bernstein operator is exact on multilinear functions.
-    np.testing.assert_allclose(got, points.prod(axis=1), atol=1e-13)
 
 
 @settings(max_examples=60, deadline=None)

@@ -120,12 +120,6 @@ def test_infinite_epsilon_gives_the_approximate_density(order):
     np.testing.assert_allclose(np.exp(released.score_samples(points)), expected, rtol=1e-9)
 
 
-def test_noise_is_on_every_value():
-    released = private(SVC(), (MOONS, MOON_LABELS), MOON_BOX, mechanism=IDENTITY)
-    exact = private(SVC(), (MOONS, MOON_LABELS), MOON_BOX)
-    assert np.all(released.estimator_.coefficients != exact.estimator_.coefficients)
-
-
 def test_fixed_seed_does_not_hide_the_last_record():
     """One tree that never draws the last position does not see that record, so it is moved about.
 
@@ -200,15 +194,6 @@ def test_order_is_post_processing_and_the_degree_is_not():
             private(KDE, (UNIT,), None, release=other, **again)
 
 
-def test_known_sensitivity_and_parameters_of_the_transformer():
-    box = BernsteinTransformer(feature_range=(0, 1))
-    model = PrivateEstimator(KDE, mechanism=NOISELESS, sensitivity=0.1, release=box)
-    model.set_params(release__degree=4).fit(UNIT)
-    assert model.guarantee_.gamma == 0
-    assert model.estimator_.transformer.degree == 16
-    assert not hasattr(model.release, "n_basis_")
-
-
 @pytest.mark.parametrize("n_features", [1, 2])
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_metric_is_the_mean_square_of_the_function(n_features, n_outputs):
@@ -235,22 +220,6 @@ def test_a_target_of_other_class_labels_has_another_key():
         for labels in (np.arange(len(MOONS)) % 2, np.arange(len(MOONS)) % 2 + 5)
     ]
     assert keys[0] != keys[1]
-
-
-def test_targets_offer_the_metric():
-    svr, svc = SVR().fit(MOONS, MOONS[:, 0]), SVC().fit(IRIS, SPECIES)
-    moons, iris = (BernsteinTransformer(4, 1, feature_range=box) for box in (MOON_BOX, IRIS_BOX))
-    for target, dataset, n_values, n_outputs in (
-        (FittedFunctionTarget(svr, moons, svr), (MOONS, MOONS[:, 0]), 25, 1),
-        (FittedFunctionTarget(svr, moons, svr), (MOONS, MOONS), 50, 2),
-        (FittedFunctionTarget(svc, iris, svc), (IRIS, SPECIES), 75, 3),
-        (BernsteinTarget(lambda X, p: p, fitted(4)), (UNIT,), 5, 1),
-    ):
-        metric = target.output_metric(*dataset)
-        assert (metric.matrix.shape, metric.n_outputs) == ((n_values,) * 2, n_outputs)
-    big = BernsteinTarget(lambda X, p: p[:, 0], fitted(50, n_features=2))
-    np.testing.assert_array_equal(big.output_metric(UNIT).matrix, np.ones(51**2))
-    assert BernsteinTarget(lambda X, p: 1 / 0, fitted(4)).output_metric(UNIT) is None
 
 
 def share_below(X, points):

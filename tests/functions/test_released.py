@@ -1,13 +1,10 @@
 """Estimators made of released values, and the projection to the simplex."""
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.inspection import DecisionBoundaryDisplay
 
 from skdp import BernsteinTransformer
 from skdp.core.simplex import project_to_simplex
@@ -37,13 +34,6 @@ def test_labels_follow_from_scores():
     np.testing.assert_array_equal(of_two.predict(POINTS) == "yes", signs)
 
 
-def test_pickle_keeps_the_function():
-    density = ReleasedDensity(SQUARE, np.abs(COEFFICIENTS[:, 0]))
-    for released in (density, ReleasedRegressor(SQUARE, COEFFICIENTS)):
-        copy = pickle.loads(pickle.dumps(released))
-        np.testing.assert_array_equal(copy.evaluate(POINTS), released.evaluate(POINTS))
-
-
 def test_a_function_has_no_value_at_a_missing_number():
     with pytest.raises(ValueError, match="NaN"):
         ReleasedRegressor(SQUARE, COEFFICIENTS).predict([[0.5, 0.5], [0.5, np.nan]])
@@ -58,9 +48,3 @@ def test_zero_density_has_log_density_minus_infinity():
     assert not hasattr(density, "feature_names_in_")
     interval.feature_names_in_ = np.array(["height"], dtype=object)
     assert density.feature_names_in_ == ["height"]
-
-
-def test_scikit_learn_draws_its_regions():
-    released = ReleasedClassifier(SQUARE, COEFFICIENTS[:, 0], np.array([0, 1]))
-    display = DecisionBoundaryDisplay.from_estimator(released, POINTS, eps=0, grid_resolution=5)
-    assert display.response.shape == (5, 5)

@@ -73,19 +73,6 @@ def test_nothing_positive_gives_the_uniform_density():
     assert density.mass == 0
 
 
-@pytest.mark.loop(
-    ("n_features", "degree", "n", "expected"),
-    [
-        (1, 12, 13, 48),
-        (1, 900, 901, 1000),
-        (4, 20, 21**4, 55),  # 56^4 is just below ten million
-    ],
-)
-def test_default_degree_is_higher_and_affordable(n_features, degree, n, expected):
-    density = from_coefficients(fitted(n_features, degree), np.ones(n))
-    assert density.transformer.degree == expected
-
-
 def test_sample_agrees_with_the_density():
     """Kolmogorov-Smirnov on 20,000 draws at level 1e-4 against the exact distribution function;
     a shift of 3 % of the box is caught with probability above .999."""

@@ -11,9 +11,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
-from skdp import (
-    KnownSensitivity,
-)
+from skdp import KnownSensitivity
 from skdp.bounds import mean_bound, svm_bound
 
 

@@ -1,13 +1,11 @@
 """The three calibrations against the numbers of theory and against exact arithmetic."""
 
-import doctest
 import math
 import pickle
 import re
 from dataclasses import FrozenInstanceError, asdict, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -289,11 +287,3 @@ REFUSED = [
 def test_what_is_refused(error, name, parameters):
     with pytest.raises(error, match=f"'{name}' parameter of Sampler must"):
         order_statistic(**parameters, owner="Sampler")
-
-
-@pytest.mark.slow
-def test_user_guide_numbers():
-    page = Path(__file__).parents[2] / "docs" / "theory" / "calibration.md"
-    result = doctest.testfile(str(page), module_relative=False)
-    assert result.failed == 0
-    assert result.attempted > 10

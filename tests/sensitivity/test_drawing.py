@@ -43,13 +43,6 @@ class Unseedable:
         return np.zeros((n_samples, 1))
 
 
-class Drawable:
-    """Neither scipy's nor scikit-learn's, but with the interface of a frozen distribution."""
-
-    def rvs(self, size, random_state):
-        return random_state.normal(size=size)
-
-
 TWO_CLUSTERS = np.r_[np.full((30, 2), -50.0), np.full((30, 2), 50.0)]
 TWO_CLUSTERS += np.random.default_rng(0).normal(size=TWO_CLUSTERS.shape)
 
@@ -69,10 +62,7 @@ ADAPTED = {
     "BayesianGaussianMixture": (mixture(BayesianGaussianMixture), 2),
     "KernelDensity": (KernelDensity().fit(TWO_CLUSTERS), 2),
     "Seeded": (Seeded(), 1),
-    "Drawable": (Drawable(), 1),
 }
-if hasattr(stats, "Normal"):  # scipy >= 1.15
-    ADAPTED["Normal"] = (stats.Normal(mu=0.0, sigma=1.0), 1)
 
 
 @pytest.mark.loop("name", ADAPTED)
@@ -96,7 +86,7 @@ def test_adapters_are_described_by_name(name):
     oracle = as_oracle(ADAPTED[name][0])
     assert describe_oracle(oracle) == name
     assert repr(oracle) == f"as_oracle({name})"
-    assert has_independent_records(oracle) == (name not in ("Seeded", "Drawable"))
+    assert has_independent_records(oracle) == (name != "Seeded")
     assert oracle.classes_ is None
     assert oracle(1, np.random.default_rng(0)).shape == (1, ADAPTED[name][1])
     assert as_oracle(oracle) is oracle
@@ -140,9 +130,9 @@ def test_describe_oracle():
         (None, "Got NoneType"),
         (SensitivitySampler(UniformOracle([(0, 1)])), "Got a SensitivitySampler: pass the oracle"),
         (GaussianMixture, "an object, not a class. Got GaussianMixture itself"),
-        (stats.norm, "must be frozen to serve as an oracle. Got norm_gen. Call it"),
-        (stats.multivariate_normal, "must be frozen"),
-        (stats.dirichlet_multinomial([1, 2], 3), "cannot draw from dirichlet_multinomial"),
+        (stats.norm, "must be a frozen distribution.* Got norm_gen. Freeze it"),
+        (stats.multivariate_normal, "must be a frozen"),
+        (stats.dirichlet_multinomial([1, 2], 3), "Got dirichlet_multinomial"),
         (lambda n: n, r"callable as oracle\(n_samples, rng\). Its signature is \(n\)"),
         (lambda n, rng, more: n, "Its signature is"),
         (Unseedable(), "The draws of Unseedable cannot be reproduced"),
@@ -206,7 +196,6 @@ def test_draw_brings_records_into_the_form_of_others(dataset, reference):
         ((FRAME,), (X2,), "its X holds object, and that of the data float64"),
         ((X2, [0]), None, "returned 1 responses. It must return n_samples=2"),
         ((np.zeros((3, 2)),), None, "returned 3 records. It must return n_samples=2"),
-        ((np.zeros((2, 2, 2)),), None, "X with 3 dimensions. It must have two"),
         (
             (FRAME.assign(age=np.inf),),
             None,

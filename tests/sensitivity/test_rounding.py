@@ -10,8 +10,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
 from skdp.core.dataset import Dataset
-from skdp.core.schema import Form, Schema
-from skdp.core.target import as_target
+from skdp.core.schema import Form
 from skdp.sensitivity.drawing import perturbed
 
 N = 200
@@ -89,23 +88,6 @@ def test_records_of_other_kinds_stay_as_they_are(X):
     np.testing.assert_array_equal(np.asarray(moved), np.asarray(X))
     wide = np.full(N, 1.7e18)  # integers that no sum holds exactly
     assert (wide != perturbed(Dataset(wide), np.random.default_rng(1)).X).mean() > 0.9
-
-
-def test_values_of_another_size_tell_nothing():
-    """Such as those of a function that heeds the last bit of a record."""
-
-    def rising(X):
-        return X[: 2 + int(X[0, 0].view(np.int64) % 2), 0].copy()
-
-    def run(size):
-        sampler = SensitivitySampler(lambda n, rng: rng.normal(size=(n, 1)), random_state=0)
-        schema = Schema.of(Dataset(np.zeros((9, 1))))
-        return sampler.shaken_pilots(as_target(rising), 9, schema, size)
-
-    (two, two_shaken), (three, _) = run(2), run(3)
-    assert two.shape == two_shaken.shape == (len(two), 2)
-    assert three.shape == (len(three), 3)
-    assert 0 < len(two) + len(three) < 5
 
 
 def hormones(n_samples, rng):

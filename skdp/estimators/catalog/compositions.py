@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 
 from skdp.core.classes import isinstance_by_name
@@ -71,12 +73,12 @@ _tree = Entry(tree=True, refuse=_refuse_leaves, known=LEAVES)
 
 ENTRIES: dict[str, Entry] = {
     PIPELINE: Entry(
-        members=lambda fitted: fitted.steps,
+        members=attrgetter("steps"),
         steps=lambda pipeline: [step for _, step in pipeline.steps],
         transforms=lambda pipeline, name, transforms: transforms or name != pipeline.steps[-1][0],
     ),
     "sklearn.pipeline.FeatureUnion": Entry(
-        members=lambda fitted: fitted.transformer_list,
+        members=attrgetter("transformer_list"),
         steps=lambda union: [member for _, member in union.transformer_list],
         transforms=_all_transform,
     ),
