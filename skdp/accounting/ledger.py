@@ -27,7 +27,7 @@ from skdp.exceptions import LedgerError
 MEMORY = ":memory:"
 TIMEOUT = 60.0  # seconds to wait while another process writes
 APPLICATION = 0x736B6470  # "skdp", by which SQLite knows whose file it is
-VERSION = 3
+VERSION = 3  # another one when a field of Spend or of the limits changes
 
 COLUMNS = tuple(column.name for column in fields(Spend))
 SCHEMA = (

@@ -29,7 +29,7 @@ import numpy as np
 from scipy import linalg
 
 from skdp.codes.encoder import LEAST_PILOTS, NUMBERS
-from skdp.codes.learning import (
+from skdp.codes.pilots import (
     MAX_DENSE,
     MAX_RANK,
     center_of,

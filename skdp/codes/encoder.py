@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdp.codes.candidates import CANDIDATES, Pilots
-from skdp.codes.learning import (
+from skdp.codes.pilots import (
     MAX_DENSE,
     MAX_RANK,
     center_of,

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdp.codes.learning import in_units, least_share, root_of
+from skdp.codes.pilots import in_units, least_share, root_of
 from skdp.core.types import Matrix
 
 # The largest variance of a shift by all records, relative to the mean square of the value: twice

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
-from skdp.codes.learning import without_rounding
+from skdp.codes.pilots import without_rounding
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import weaknesses

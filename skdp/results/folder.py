@@ -183,7 +183,7 @@ def model_card(
         _code(str(promise)),
         together(promise, budget),
         "\n".join(f"- {said}" for said in attacker),
-        f"It says nothing about how {good}, nor about people who are like those of the records.",
+        f"It says nothing about how {good}, and does not hide what is common to many records.",
         *numbers,
         *chosen,
         f"**{warning}**" if warning else "",
@@ -202,8 +202,8 @@ def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
     """Describe the promise of a release and the charged ones before it."""
     if promise.alone:
         return (
-            "It was charged to no ledger. With those of its process that were charged to none "
-            f"before: {budget}; what else was released of the same records adds up."
+            "It was charged to no ledger. All such releases of its process, up to this one, cost "
+            f"together {budget}. Other releases of the same records add up."
         )
     return f"With all earlier releases of its ledger: {budget}."
 

@@ -32,7 +32,8 @@ def plan_text(plan: Any) -> str:
     seconds += f", {n_reused} of them known from before" if n_reused else ""
     n_public = plan.n_evaluations or getattr(target, "n_public_fits", 0)
     public = f"{n_public} evaluations on public records{seconds}, then " if n_public else ""
-    rows += [("cost", f"{public}{getattr(target, 'n_fits', 'one')} on the private records")]
+    n_private = getattr(target, "n_fits", "one evaluation" if not n_public else "one")
+    rows += [("cost", f"{public}{n_private} on the private records")]
     rows += [("released", getattr(target, "released", ""))]
     noise = type(plan.mechanism).__name__.removesuffix("Mechanism")
     if code is not None:

@@ -81,14 +81,17 @@ class PrivacyReport:
     versions: dict[str, str]
 
     @property
-    def lines(self) -> tuple[str, str, str]:
-        """The three sentences that people ask for."""
+    def lines(self) -> tuple[str, ...]:
+        """The three sentences that people ask for, and for which pairs of datasets they hold."""
+        share = percent(self.guarantee.gamma)
+        held = f"This holds for all but a share of {share} of the pairs that the oracle may draw."
         return (
             "An attacker who knows all other records tells two candidates for the last one apart "
             f"with at most {percent((1 + self.advantage) / 2)} right guesses; a coin has 50%.",
             "An attack that accuses 1 of 100 wrongly finds at most "
             f"{percent(self.true_positive_rates[0.01])} of the records that it looks for.",
             f"A suspicion of 10% becomes at most {percent(self.suspicions[0.1])}.",
+            *([held] if self.guarantee.gamma else []),
         )
 
     def _gains(self) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skdp.codes.learning import (
+from skdp.codes.pilots import (
     folds,
     least_changes,
     with_least_changes,
