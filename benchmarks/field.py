@@ -356,13 +356,13 @@ def print_table(name, options):
     entries = list(table.entries(options))
     seeds = range(1 if options.small else min(table.n_splits, options.splits))
     tasks = [(entry, seed) for entry in entries for seed in seeds]
-    found = joblib.Parallel(n_jobs=options.n_jobs)(
+    results = joblib.Parallel(n_jobs=options.n_jobs, return_as="generator")(
         joblib.delayed(run)(name, *task, options) for task in tasks
     )
     print(f"\n{name}: epsilon {'/'.join(f'{epsilon:g}' for epsilon in table.epsilons)}")
     print("| model | promise | accuracy | std. error | AUC | seconds |\n|---|---|---|---|---|---|")
     for entry in entries:
-        each = [result for task, result in zip(tasks, found, strict=True) if task[0] is entry]
+        each = [next(results) for _ in seeds]  # as they come
         means = np.stack([scores.mean(axis=1) for scores, _ in each])
         errors = np.stack([scores.std(axis=1) for scores, _ in each])[..., 0].mean(axis=0)
         seconds = np.mean([seconds for _, seconds in each])
