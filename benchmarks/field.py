@@ -49,7 +49,7 @@ from skdp import (
 )
 
 PUBLISHED = """
-S-BDT (distributed differentially private boosted decision trees, CCS 2024), Adult, delta 5e-8,
+S-BDT (distributed private boosted decision trees, arXiv 2309.12041), Adult, delta 5e-8,
 best of up to 18 settings by test score: accuracy .775/.799/.808/.830/.840 at
 epsilon .01/.02/.03/.1/.5, exact .857. They use no public records.
 PAC privacy ("PAC-Private Algorithms", S&P 2025), rice, LinearSVC: .575/.707/.849/.911 at a mutual
