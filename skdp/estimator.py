@@ -23,6 +23,7 @@ from skdp.core.room import usual_errors
 from skdp.core.types import Container, Estimator, Method, Scoring
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
+from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning.checks import check_fit, check_holds_no_record, check_parameters, example_dataset
@@ -33,6 +34,13 @@ from skdp.result import Release, below_promise
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
+
+SEARCHES = (
+    "A search of scikit-learn pays for a fit of each candidate for each fold and once more; "
+    "PrivacyAccountant.check(model, n_fits) says beforehand whether the budget allows them. After "
+    "this error the search goes on, with missing scores, unless it is given error_score='raise'. "
+    "See the page on budgets."
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -308,7 +316,12 @@ class PrivateEstimator(PrivateModel):
         dataset = check_fit(self, X, y, sample_weight)
         # of the records as given, and before a draw from the oracle
         check_holds_no_record(self, Dataset(X, y, sample_weight))
-        find_accountant(self.accountant)._rehearse(self._least_spend())  # before pairs are sampled
+        accountant = find_accountant(self.accountant)
+        try:
+            accountant._rehearse(self._least_spend())  # before pairs are sampled
+        except BudgetExceededError as error:
+            error.add_note(SEARCHES)
+            raise
         prepared = prepare(self, dataset)
         plan = prepared.plan()
         released = plan.execute_checked(prepared.example, random_state=self.random_state)

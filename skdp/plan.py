@@ -137,7 +137,8 @@ class ReleasePlan(HasExpectedScore):
     >>> print(plan)
     Plan: numpy.mean, 100 private records
       guarantee       random differential privacy, epsilon=1, gamma=0.05
-      cost            398 evaluations on public records, then one on the private records
+      cost            398 evaluations on public records..., then one on the private
+                      records
       noise           Laplace
       std. errors     value 0.011
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))

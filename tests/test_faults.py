@@ -27,7 +27,7 @@ from tests.helpers import fitted_state
 
 X = np.random.default_rng(0).uniform(size=(30, 1))
 Y = X[:, 0]
-N_MOMENTS = 9
+N_MOMENTS = 7
 FITS = {inspect.unwrap(kind.fit).__code__ for kind in (PrivateEstimator, PrivateSearchCV)}
 
 

@@ -519,3 +519,10 @@ def test_what_cannot_be_searched_in_public_is_refused(estimator, grid, error, ma
     for n_datasets in (0, 1.5, "a"):
         with pytest.raises((TypeError, ValueError), match="'n_datasets'"):
             public_search(noisy(1.0), ALPHAS, 40, n_datasets=n_datasets)
+
+
+@pytest.mark.parametrize("name", ["classes", "prior"])
+def test_candidates_share_labels_and_prior(name):
+    """Else one of them would refuse a record that the others take."""
+    with pytest.raises(ValueError, match=f"must not name the {name}"):
+        PrivateSearchCV(noisy(1.0), {name: [None]}).fit(X, Y)

@@ -17,7 +17,8 @@ from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimator import PrivateEstimator
 
-SHARED = {"sensitivity", "accountant", "random_state"}
+# With labels or priors of its own a candidate might refuse records that another one takes.
+SHARED = {"sensitivity", "accountant", "random_state", "classes", "prior"}
 
 
 def list_candidates(estimator: Any, param_grid: Any, owner: str) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from skdp.accounting.tally import compose
 from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
-from skdp.core.room import evaluate_privately, spare, usual_errors
+from skdp.core.room import evaluate_privately, quiet, spare, usual_errors
 from skdp.core.types import Container, Estimator
 from skdp.estimator import PrivateEstimator, PrivateModel
 from skdp.estimators.precautions import warn_if_fitted
@@ -223,7 +223,8 @@ class PrivateSearchCV(PrivateModel):
         counts = LaplaceMechanism(max(plan.guarantee.epsilon for plan in plans), code=None)
 
         def run(index: int) -> tuple[float, Any]:
-            with warnings.catch_warnings(record=True) as said:  # nobody hears of the other runs
+            # nobody hears of the other runs, or counts them
+            with quiet(), warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 released = plans[index]._release_paid(
                     *(prepared[index].example, promise, budget, described[index], noise, seed)

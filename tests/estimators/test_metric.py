@@ -68,5 +68,5 @@ def test_zero_parameters_are_moved_too():
     target.public_fit.coef_[2] = 0.0
     np.testing.assert_allclose(target.output_metric(X), second_moments(X), atol=1e-6)
     target.public_fit.coef_[:] = 0.0
-    target.public_fit.intercept_ = 0.0
+    target.public_fit.intercept_ = np.float64(0.0)
     np.testing.assert_allclose(target.output_metric(X), second_moments(X), atol=1e-6)

@@ -62,7 +62,7 @@ def interrupts():
 
 
 def test_interrupt_that_a_fit_catches_ends_the_run(interrupts):
-    """The next run goes on with the pair that was not finished."""
+    """No value of the fit that caught it is kept."""
     attempts, fatal = [], 8
 
     def mean_or_half(X):
@@ -82,5 +82,4 @@ def test_interrupt_that_a_fit_catches_ends_the_run(interrupts):
     assert len(attempts) == fatal
     assert signal.getsignal(signal.SIGINT) is handler
     norms = sampler.sample(target, 5, "l1").norms
-    assert len(attempts) <= fatal + 2 * (20 - execution.CHUNKS_OF_WORKER + 2)
     np.testing.assert_array_equal(norms, sampler.sample(np.mean, 5, "l1").norms)
