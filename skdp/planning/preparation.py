@@ -68,8 +68,8 @@ def prepare(
     if is_known and sensitivity.draws_from is None:
         y_range = getattr(getattr(target, "statistic", None), "y_range", None)
         made_up = made_up_oracle(given.estimator, example, schema, public.classes, y_range)
-    predictions = None
-    if type(way.kind) is Attributes and (is_classifier(public.fit) or is_regressor(public.fit)):
+    predictions, predicts = None, is_classifier(public.fit) or is_regressor(public.fit)
+    if type(way.kind) is Attributes and predicts and not is_private:  # a plan has the time
         n_columns = len(public.classes[0]) if public.classes else np.size(public.dataset.y[:1])
         n_anchors = N_ANCHORS if n_columns <= 2 else max(LEAST_ANCHORS, N_ANCHORS // n_columns)
         release = kind_of_release(PredictionTarget(n_anchors=n_anchors))
