@@ -218,7 +218,9 @@ def test_without_an_accountant_the_process_counts():
         "left: epsilon=inf for one release, inf for each of ten"
     )
     html = model._repr_html_()
-    together = "no ledger. All such releases of its process, up to this one, cost together (epsilon="
+    together = (
+        "no ledger. All such releases of its process, up to this one, cost together (epsilon="
+    )
     assert model._repr_mimebundle_()["text/html"].count(together) == html.count(together) == 1
     assert "<p>" not in ridge()._repr_html_()
 
