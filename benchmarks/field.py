@@ -236,10 +236,10 @@ def adult_entries(options):
         by_moments("moments, Gaussian", gaussian, f"plain, delta {DELTA:g}"),
         by_moments("moments, prior", LaplaceMechanism, prior=True),
         by_moments("moments, prior, Gaussian", gaussian, f"plain, delta {DELTA:g}", prior=True),
-        aggregated("blocks, boosting, logistic student", boosting, logistic),
+        *([] if options.small else [aggregated("blocks, boosting, logistic", boosting, logistic)]),
         aggregated("blocks, logistic", logistic),
         sampled("sampled, logistic", logistic),
-        sampled("sampled, boosting", boosting, release="predictions"),
+        *([] if options.small else [sampled("sampled, boosting", boosting, release="predictions")]),
     ]
 
 
