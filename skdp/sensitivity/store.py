@@ -35,6 +35,11 @@ class Evaluation(NamedTuple):
     failure: str | None = None
 
     @property
+    def bits(self) -> tuple[object, ...]:
+        """What it holds, to be compared bit by bit."""
+        return self.failure, *((value.shape, value.tobytes()) for value in self.values)
+
+    @property
     def n_bytes(self) -> int:
         """Memory that it takes."""
         return _OVERHEAD + sum(value.nbytes for value in self.values)
@@ -85,6 +90,12 @@ class Store:
         found = self.find(key).get(number) or evaluate()
         self.keep(key, {number: found})
         return found
+
+    def forget(self, key: str) -> None:
+        """Drop a run."""
+        with self._lock:
+            self._runs.pop(key, None)
+            self._bytes.pop(key, None)
 
     def clear(self) -> None:
         """Forget everything."""
