@@ -100,7 +100,7 @@ def main():
     parser.add_argument("--splits", type=int, default=6)
     parser.add_argument("--small", action="store_true", help="one cell, to see that it runs")
     given = parser.parse_args()
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # plans warn of little that is learned
     for kind in (Ridge, RidgeClassifier):
         kind.fit = counted(kind.fit)
     cells = itertools.product((True, False), (1.0, 3.0), ROWS)

@@ -113,7 +113,7 @@ def test_records_are_made_up_in_the_range_of_the_first_step_only_where_labels_ar
     assert helpers.private(Ridge(), sensitivity=0.1).plan(9, like=(X[:2], y[:2])).made_up is None
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # a few steps do here
 def test_advice_names_predictions_where_these_score_more_at_no_further_fit(monkeypatch):
     """Only students are: to 400 anchors, while datasets have 100 records."""
     fit, sizes = MLPRegressor.fit, []

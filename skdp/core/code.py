@@ -220,7 +220,7 @@ class PublicCode:
     def _undone(self) -> Matrix | None:
         """The inverse of a square matrix, if there is one."""
         if self.n_released == self.size:
-            with suppress(ValueError):
+            with suppress(ValueError):  # a singular one has none
                 return _inverse(self.encoder)
         return None
 

@@ -92,7 +92,7 @@ def _doubles(values: Container) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
             return values.astype(np.float64)
     values = as_objects(values)
-    with suppress(TypeError, ValueError, OverflowError):
+    with suppress(TypeError, ValueError, OverflowError):  # then entry by entry
         return values.astype(np.float64)
     return np.array([_double(entry) for entry in values.flat]).reshape(values.shape)
 

@@ -177,7 +177,7 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with suppress(Exception):  # there may be none, or a closed one
             stream.flush()  # type: ignore[union-attr]  # None raises, and is suppressed
-    with suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError):  # there may be no such library
         ctypes.CDLL("ucrtbase" if os.name == "nt" else None).fflush(None)
 
 

@@ -281,7 +281,7 @@ def as_numbers(value: object, description: str) -> NDArray[np.float64]:
     """Copy a value, as a function may use one array again; refuse what is no array of numbers."""
     check_unlabeled(value, description)
     kind = type(value).__name__
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError):  # what is no array of numbers is refused below
         if value is not None:  # which numpy would take for a number that is missing
             return np.array(value, dtype=np.float64)
     raise ValueFormError(

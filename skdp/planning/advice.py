@@ -35,7 +35,7 @@ def advise(plan: ReleasePlan, make_target: Callable[[], Any], pilots: tuple[Matr
         return ""
     least, found = float(expected.private.mean()) + LEAST_GAIN, -np.inf
     if expected.exact.mean() > least:  # a student is hardly better than its teachers
-        with quiet(), suppress(Exception):
+        with quiet(), suppress(Exception):  # without predictions there is no advice
             found = _score_of_predictions(plan, make_target(), *pilots)
     return f'release="predictions" may score {short_score(found)}' if found > least else ""
 

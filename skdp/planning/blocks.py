@@ -49,7 +49,7 @@ class BlockFits:
         """Return the scores and the mean response, or a public constant where the fit fails."""
         shape = n_records(self.anchors) + 1, self.reader.n_columns
         with warnings.catch_warnings(), seeded(self.seed):
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # a warning would tell of a block
             try:
                 mean = self.reader.scores_of(block.y).mean(axis=0)
                 if isinstance(self.reader, ClassScores) and np.all(np.abs(mean) == 1):

@@ -162,7 +162,7 @@ class Simulation:
                 value = np.array(target(*train.parts, seed=0), dtype=np.float64)
                 return Evaluation((value,))
 
-            with quiet(), suppress(Exception):
+            with quiet(), suppress(Exception):  # a dataset on which the target fails is left out
                 (value,) = STORE.recall(key, i, evaluate).values
                 if np.isfinite(value).all():
                     found.append((value, test))
@@ -200,7 +200,7 @@ class Simulation:
             def scored(target: Target, value: Released, test: Dataset = test) -> float:
                 return score(target.restore(value), test, scoring)
 
-            with quiet(), suppress(Exception):
+            with quiet(), suppress(Exception):  # as where a restored model cannot be scored
                 private = []
                 for _ in range(N_NOISES):
                     released, errors = mechanism.release_with_errors(value, size, rng)

@@ -377,7 +377,7 @@ class Drawn(Memory):
 
     def fit(self, X, y):
         draws = range(1 + np.sum(y))
-        self.chance_ = [random.random() + np.random.random() for _ in draws]  # noqa: NPY002
+        self.chance_ = [random.random() + np.random.random() for _ in draws]  # noqa: NPY002  # the global one
         return super().fit(X, y)
 
     def predict(self, X):

@@ -45,7 +45,7 @@ def spend_often(accountant, n_spends):
     """Return how many of the spends were admitted."""
     n_admitted = 0
     for _ in range(n_spends):
-        with suppress(BudgetExceededError):
+        with suppress(BudgetExceededError):  # those are not counted
             accountant.spend(PrivacyGuarantee(epsilon=0.1))
             n_admitted += 1
     return n_admitted
