@@ -141,6 +141,9 @@ def test_advice_names_predictions_where_these_score_more_at_no_further_fit(monke
     with pytest.warns(UserWarning, match="may be worth"):
         assert model.plan(100).advice == ""
     assert sizes == [100] * n_fits
+    monkeypatch.delattr("skdp.planning.making.advise")  # a fit has no time for it
+    with pytest.warns(UserWarning, match="may be worth"):
+        model.fit(*make_regression(100, 3, noise=1.0, random_state=1))
     assert f"advice          {plan.advice}" in str(plan)
     told = float(plan.advice.split()[-1])
     assert told > plan.expected_score.private.mean() + 0.05

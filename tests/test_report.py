@@ -85,6 +85,7 @@ def test_the_report_of_a_model_says_what_is_open(tmp_path):
         random_state=0,
     ).fit(table[1::2], labels[1::2])
     model.save(tmp_path)
+    assert "all but a share of 20% of the pairs" in (tmp_path / "README.md").read_text()
     text = str(model.report(audit="no violation found\nat all"))
     for said in ("share of 20%", "has a seed", "no violation found", "Privacy report: Logistic"):
         assert said in text

@@ -23,6 +23,7 @@ from skdp import (
     BudgetExceededError,
     KnownSensitivity,
     LaplaceMechanism,
+    PredictionTarget,
     PrivacyGuarantee,
     PrivacyLeakWarning,
     PrivateEvaluationError,
@@ -526,3 +527,34 @@ def test_candidates_share_labels_and_prior(name):
     """Else one of them would refuse a record that the others take."""
     with pytest.raises(ValueError, match=f"must not name the {name}"):
         PrivateSearchCV(noisy(1.0), {name: [None]}).fit(X, Y)
+
+
+class Chatty(RidgeClassifier):
+    """It says when it is fitted, as a student is in each run."""
+
+    def fit(self, X, y, sample_weight=None):
+        print("fitted")
+        return super().fit(X, y, sample_weight)
+
+
+def test_nobody_counts_the_runs_by_what_they_print(monkeypatch, capsys):
+    said, runs = [], private.best_of_random_runs
+
+    def listened(run, *others):
+        def loud(index):
+            capsys.readouterr()
+            found = run(index)
+            said.append(capsys.readouterr().out)
+            return found
+
+        return runs(loud, *others)
+
+    monkeypatch.setattr(private, "best_of_random_runs", listened)
+    table, labels = make_classification(300, 4, random_state=0)
+    known = helpers.sampler(PublicDataOracle(table[:150], labels[:150]), gamma=0.3, n_pairs=None)
+    options = {"mechanism": LaplaceMechanism(1.0, code=None), "random_state": None}
+    taught = PredictionTarget(n_anchors=20)
+    model = helpers.private(Chatty(), sensitivity=known, release=taught, **options)
+    PrivateSearchCV(model, ALPHAS, n_runs=4).fit(table[150:], labels[150:])
+    assert said
+    assert not any(said)

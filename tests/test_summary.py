@@ -103,6 +103,23 @@ def test_a_number_has_one_verdict_at_most():
     assert "from your data" not in str(plain)
 
 
+def test_what_is_learned_is_what_was_planned_also_of_records_that_contradict():
+    """Their errors are larger, and so is the prior that they are compared with."""
+    rng = np.random.default_rng(0)
+    oracle = PublicDataOracle(rng.normal(size=(500, 3)))
+    model = private(StandardScaler(), oracle, epsilon=1.0, shift=0.0)
+    learned, errors = [], []
+    for mean in (0.0, 3.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the second one is unlike the oracle, as it says
+            table = model.fit(rng.normal(mean, size=(400, 3))).summary().to_frame()
+        learned.append(table["learned"])
+        errors.append(table["standard error"])
+    assert (errors[1] > 1.5 * errors[0]).any()
+    np.testing.assert_allclose(learned[1], learned[0], atol=1e-6)
+    assert (learned[0] > 0.1).any()
+
+
 def test_numbers_that_public_records_of_other_people_decide_are_marked(tmp_path):
     """Their standard errors are too small for them; with a shift of 1 they are the records' own."""
     rng = np.random.default_rng(0)
