@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 import threading
 
 import numpy as np
@@ -194,6 +195,7 @@ def test_one_record_changes_the_sum_of_the_scores_by_one_at_most():
     for score in (1e300, -1e300, np.nan, np.inf, "no", [1, 2], None):
         found = total(lambda model, X, y, score=score: score if y[0] == 2 else 0.5, records, y)
         assert 1.5 <= found <= 2.5
+    assert total(lambda model, X, y: sys.exit() if y[0] == 2 else 0.5, records, y) == 1.5
     seen = []
     total(lambda model, X: seen.append(len(X)), records)
     assert seen == [1] * 4

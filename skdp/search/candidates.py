@@ -63,7 +63,9 @@ class SumOfScores(Target):
     def _score(self, record: Dataset) -> float:
         try:
             found = self.score(record)
-        except Exception:  # a refusal would tell that the record is there
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # a refusal would tell that the record is there
             return 0.0
         return min(max(found, 0.0), 1.0) if found == found else 0.0
 
