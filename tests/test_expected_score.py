@@ -124,11 +124,11 @@ def test_advice_names_predictions_where_these_score_more_at_no_further_fit(monke
 
     monkeypatch.setattr(MLPRegressor, "fit", counted)
     STORE.clear()
-    features, response = make_regression(300, 3, noise=1.0, random_state=0)
+    features, response = make_regression(300, 3, noise=1.0, random_state=1)
     known = sampler(features, response / response.std(), n_pairs=9)
-    options = {"solver": "lbfgs", "max_iter": 20, "alpha": 0.1, "random_state": 0}
-    network = MLPRegressor(hidden_layer_sizes=(8,), **options)
-    mechanism = LaplaceMechanism(epsilon=0.3)
+    options = {"solver": "lbfgs", "max_iter": 200, "alpha": 0.1, "random_state": 0}
+    network = MLPRegressor(hidden_layer_sizes=(16,), **options)
+    mechanism = LaplaceMechanism(epsilon=0.1)
     model = helpers.private(network, sensitivity=known, mechanism=mechanism)
     with pytest.warns(UserWarning, match="Instead, release=.predictions. may score"):
         plan = model.plan(100)
