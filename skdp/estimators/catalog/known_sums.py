@@ -16,7 +16,7 @@ from skdp.estimators.statistics import Front, OfClasses, Products
 
 COMMON = math.sqrt(1 / 8)
 """Entry that the codes of two classes have in common, which brings the mean of x."""
-SPREAD = 2.0
+SPREAD = 4.0
 """Variance in the direction in which classes differ, of the mean one: measured are 1 to 8."""
 LEAST_VARIANCE = 0.1
 """Of the mean square of x, whatever its mean."""
