@@ -4,7 +4,7 @@ Public are features without labels. Everything before the model, radii and secon
 them. Nothing is chosen by test scores. Peers run in environments that the script makes in
 `--cache`. Figures that others published stand in `PUBLISHED`, with their source.
 
-Usage: python benchmarks/field.py --data FOLDER [--tables adult rice cancer any] [--small]
+Usage: python benchmarks/field.py --data FOLDER [--tables adult rice] [--small]
 
 FOLDER holds adult.data.gz (UCI census income) and rice.arff.gz (UCI rice).
 """
@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import joblib
@@ -39,9 +40,11 @@ from utility import front_of, moments, peer_python, peer_scores
 
 import skdp
 from skdp import (
+    ClipNorm,
     GaussianMechanism,
     L2LaplaceMechanism,
     LaplaceMechanism,
+    MomentClassifier,
     PrivateEstimator,
     RandomTaskOracle,
     SampleAndAggregate,
@@ -94,7 +97,14 @@ def split_of(X, y, seed, n_public, n_private, front=None):
     return Split(parts[0][:1], *parts[1:])
 
 
-def adult(options, seed, raw=False):
+def with_share(y, share):
+    """Return the places of as many records as there are with this share of ones."""
+    ones, zeros = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    n_ones = min(len(ones), int(len(zeros) * share / (1 - share)))
+    return np.sort(np.r_[ones[:n_ones], zeros[: int(n_ones * (1 - share) / share)]])
+
+
+def adult(options, seed, raw=False, share=None):
     if options.small:
         X, y = make_classification(1500, 20, n_informative=4, weights=[0.75], random_state=0)
         return split_of(X, y, seed, 300, 900)
@@ -109,7 +119,10 @@ def adult(options, seed, raw=False):
         encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
         front = make_column_transformer(("passthrough", NUMBERS + CAPITAL), (encoder, CATEGORIES))
     y = (frame["income"] == ">50K").to_numpy().astype(int)
-    return split_of(frame, y, seed, 2000, 22130, front)
+    if share is not None:
+        kept = with_share(y, share)
+        frame, y = frame.iloc[kept], y[kept]
+    return split_of(frame, y, seed, 2000, (len(y) - 2000) * 3 // 4 if share else 22130, front)
 
 
 def rice(options, seed):
@@ -262,6 +275,20 @@ def cancer_entries(options):
     ]
 
 
+def share_entries(options):
+    """Return moments that know nothing but the norm of public records."""
+
+    def model(split):
+        radius = np.median(np.linalg.norm(split.public[0], axis=1))
+        return make_pipeline(ClipNorm(radius), MomentClassifier())
+
+    def known(*_):
+        return "known"
+
+    promise = f"plain, delta {DELTA:g}"
+    return [exact(logistic), private("moments, no prior", promise, model, gaussian, known)]
+
+
 def any_entries(limit):
     """Return a table of five estimators; more than `limit` records are for blocks alone."""
 
@@ -314,6 +341,9 @@ TABLES = {
     "any-cancer": Table(cancer, any_entries(None), FOUR, 3),
     "any-digits": Table(digits, any_entries(None), FOUR, 1),
     "any-adult": Table(adult, any_entries(2000), FOUR, 1),
+} | {
+    f"adult-share-{share:g}": Table(partial(adult, share=share), share_entries, (0.1, 1.0))
+    for share in (0.01, 0.1, 0.25, 0.5)
 }
 
 
