@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.pilots import without_rounding
 from skdp.core.checks import shown, warn
+from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import weaknesses
 from skdp.core.identity import content_of, key_of
@@ -41,6 +42,7 @@ from skdp.sensitivity.encoded import check_pilots_within, encoded
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.sensitivity.store import STORE, key_in_store
 
 Pilots = tuple[Matrix, Matrix]
 """Values of public datasets, and what their neighbors take away."""
@@ -213,17 +215,22 @@ def _learn_sampled(
     """Learn the code from pilot pairs, before a pair is measured."""
     drawn = _n_drawn(target, n_samples)
     values, differences = pilots = sampler.pilots(target, drawn, schema)
-    metric = _output_metric(target, sampler, schema)
-    shaken = partial(sampler._shaken_pilots, target, drawn, schema, values.shape[1])
-    values, differences = without_rounding(values, differences, metric, shaken)
     statistic = sampler.order_statistic(few=mechanism.learns_code)
-    level = statistic.k / (statistic.n_pairs + 1)
-    size = drawn / n_samples
-    mechanism = with_learned_code(
-        mechanism, values, differences, metric, n_samples=drawn, level=level, noise=size
-    )
-    is_kept = drawn == n_samples and values.size <= MOST_KEPT
-    return mechanism, pilots if is_kept else None
+
+    def learn() -> PublicCode | None:
+        metric = _output_metric(target, sampler, schema)
+        shaken = partial(sampler._shaken_pilots, target, drawn, schema, values.shape[1])
+        seen = without_rounding(values, differences, metric, shaken)
+        level, noise = statistic.k / (statistic.n_pairs + 1), drawn / n_samples
+        options: Any = {"n_samples": drawn, "level": level, "noise": noise}
+        learned = with_learned_code(mechanism, *seen, metric, **options)
+        return cast("PublicCode | None", learned.geometry.code)
+
+    facts: Any = target, sampler.draws_from, n_samples, sampler._entropy(), schema
+    is_kept = values.size <= MOST_KEPT
+    key = key_in_store(*facts, mechanism, statistic, pilots) if is_kept else ""
+    mechanism = mechanism.with_code(STORE.made(key, learn))
+    return mechanism, pilots if is_kept and drawn == n_samples else None
 
 
 def _learn_within(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -262,8 +263,14 @@ class HasExpectedScore:
         simulation = self.own_simulation
         if simulation is None:
             return None, None
-        scores = simulation.scores(self.mechanism, self.scoring)
-        return scores, simulation.public_value(self.mechanism)
+
+        def simulated() -> tuple[ExpectedScore | None, NDArray[np.float64] | None]:
+            scores = simulation.scores(self.mechanism, self.scoring)
+            return scores, simulation.public_value(self.mechanism)
+
+        facts: Any = self.target, simulation.oracle, self.n_samples, simulation.seed, self.schema
+        others = simulation.n_datasets, self.mechanism, self.sensitivity, self.scoring
+        return STORE.made(key_in_store(*facts, *others), simulated)
 
     def simulation(
         self, n_datasets: int, seed: int, test_oracle: Oracle | None = None

@@ -1,4 +1,4 @@
-"""Evaluations on public records that are kept in the process, to be used again.
+"""Evaluations on public records that are kept in the process, and what was made of them.
 
 A run of evaluations has a key, of all that determines them but their numbers. Without a key nothing
 is kept. There is one store for a process, which is neither pickled nor shared with workers.
@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from numpy.typing import NDArray
 from sklearn import get_config
@@ -20,8 +20,11 @@ from skdp.core.oracle import Oracle
 from skdp.core.schema import Schema
 from skdp.core.target import Target
 
+T = TypeVar("T")
+
 MAX_BYTES = 2**27
 MAX_BYTES_OF_RUN = 2**26
+MAX_MADE = 8
 _OVERHEAD = 200  # bytes of an evaluation besides its numbers
 
 DRAWN = 2**64
@@ -51,6 +54,7 @@ class Store:
     def __init__(self) -> None:
         self._runs: OrderedDict[str, dict[int, Evaluation]] = OrderedDict()
         self._bytes: dict[str, int] = {}
+        self._made: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
 
     def find(self, key: str) -> dict[int, Evaluation]:
@@ -91,6 +95,19 @@ class Store:
         self.keep(key, {number: found})
         return found
 
+    def made(self, key: str, make: Callable[[], T]) -> T:
+        """Return what was made of evaluations under a key, or make it; the last few are kept."""
+        if not key:
+            return make()
+        with self._lock:
+            found = self._made.pop(key, None)
+        made = make() if found is None else found
+        with self._lock:
+            self._made[key] = made
+            while len(self._made) > MAX_MADE:
+                self._made.popitem(last=False)
+        return made
+
     def forget(self, key: str) -> None:
         """Drop a run."""
         with self._lock:
@@ -102,6 +119,7 @@ class Store:
         with self._lock:
             self._runs.clear()
             self._bytes.clear()
+            self._made.clear()
 
 
 STORE = Store()

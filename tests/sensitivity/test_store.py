@@ -19,9 +19,10 @@ from skdp import (
     UniformOracle,
     plan_release,
 )
+from skdp.codes.encoder import with_learned_code
 from skdp.core import identity
 from skdp.sensitivity import store
-from skdp.sensitivity.store import STORE, Evaluation
+from skdp.sensitivity.store import MAX_MADE, STORE, Evaluation, Store
 
 ORACLE = UniformOracle([(0, 1)], y_bounds=(0, 1))
 calls = Counter()
@@ -203,3 +204,31 @@ def test_the_plan_says_that_pairs_were_known():
     first, second = (plan_release(MEAN, **options) for _ in range(2))
     assert "known from before" not in str(first)
     assert f"{first.n_evaluations} of them known from before" in " ".join(str(second).split())
+
+
+def test_what_was_learned_of_pilots_is_learned_again_when_they_change(monkeypatch):
+    learned = []
+    monkeypatch.setattr(
+        "skdp.planning.making.with_learned_code",
+        lambda *args, **options: learned.append(1) or with_learned_code(*args, **options),
+    )
+    STORE.clear()
+    sampler = SensitivitySampler(ORACLE, gamma=0.1, random_state=0)
+    mechanism = LaplaceMechanism(epsilon=1.0)
+    model = PrivateEstimator(Ridge(), mechanism=mechanism, sensitivity=sampler)
+    plans = [model.plan(40) for _ in range(2)]
+    assert sum(learned) == 1
+    assert plans[0].mechanism.code == plans[1].mechanism.code
+    assert np.array_equal(*(plan.expected_score.private for plan in plans))
+    model.set_params(mechanism__epsilon=2.0).plan(40)
+    monkeypatch.setattr(Ridge, "fit", lambda self, X, y, fit=Ridge.fit: fit(self, X, y + 1))
+    model.plan(40)
+    model.set_params(sensitivity__random_state=None).plan(40)
+    assert sum(learned) == 4
+
+
+def test_few_things_that_were_made_are_kept():
+    few, made = Store(), []
+    for key in [*map(str, range(MAX_MADE)), "0", "new", "1", "0", "", ""]:
+        few.made(key, lambda key=key: made.append(key) or key)
+    assert made == [*map(str, range(MAX_MADE)), "new", "1", "", ""]
