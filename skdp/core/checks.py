@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Sized
 from contextlib import suppress
 from numbers import Integral, Number, Real
+from types import UnionType
 from typing import TypeGuard
 
 import numpy as np
@@ -43,14 +44,22 @@ def is_real(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def is_whole(value: object) -> TypeGuard[int]:
+    """Return whether something is an integer, and no boolean."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def shown(value: object) -> str:
     """Show a value in a message; of a container its type and shape only, as it may be private."""
-    if value is None or isinstance(value, Number | np.generic | type):
-        return repr(value)
-    if isinstance(value, str) and len(value) <= LONGEST:
-        return repr(value)
-    if isinstance(value, BaseEstimator) and all(map(_is_plain, value.get_params().values())):
-        return " ".join(repr(value).split())
+    match value:
+        case None | Number() | np.generic() | type():
+            return repr(value)
+        case str() if len(value) <= LONGEST:
+            return repr(value)
+        case BaseEstimator():
+            params = value.get_params().values()
+            if all(isinstance(each, str | Number | BaseEstimator | None) for each in params):
+                return " ".join(repr(value).split())
     name = type(value).__name__
     article = "an" if name[0] in "aeioAEIO" else "a"
     shape = getattr(value, "shape", None)
@@ -67,11 +76,6 @@ def shorten(values: Iterable[object]) -> str:
     return f"[{first}, ...]" if len(values) > 5 else f"[{first}]"
 
 
-def _is_plain(value: object) -> bool:
-    """Return whether a parameter of an estimator is no container, nor holds one."""
-    return isinstance(value, str | Number | BaseEstimator | None)
-
-
 def floats(values: object) -> NDArray[np.float64] | None:
     """Return numbers in an array; None where some are no numbers, since an error would show one."""
     with suppress(TypeError, ValueError):  # of numpy: they would show an entry
@@ -85,7 +89,7 @@ def check_count(
     """Return an integer of the range; refuse fractions, NaN and booleans, however whole."""
     rule = f"of at least {at_least}" if at_most is None else f"from {at_least} to {_short(at_most)}"
     message = f"The {name!r} parameter of {owner} must be an integer {rule}. Got {shown(value)}."
-    if not isinstance(value, Integral) or isinstance(value, bool):
+    if not is_whole(value):
         raise TypeError(message)
     count = int(value)
     if count > MOST and at_most is None:
@@ -124,6 +128,12 @@ def check_rules(owner: str, **rules: tuple[object, object, str]) -> None:
     for name, (value, holds, rule) in rules.items():
         if not holds:
             raise ValueError(f"The {name!r} parameter of {owner} must {rule}. Got {shown(value)}.")
+
+
+def check_kind(name: str, value: object, owner: str, kind: type | UnionType, rule: str) -> None:
+    """Refuse a parameter of another class than the one that the rule names."""
+    if not isinstance(value, kind):
+        raise TypeError(f"The {name!r} parameter of {owner} must be {rule}. Got {shown(value)}.")
 
 
 def check_levels(

@@ -156,20 +156,14 @@ class PublicCode:
         ndarray of shape (d,)
             The decoded value, as a vector.
         """
-        y = np.array(noisy, dtype=np.float64)
-        reading = self._spectrum.read(y, variance, self.shift, kurtosis)
-        return self.mean + self._shrunk(y, reading.gains)
-
-    def _shrunk(self, y: Matrix, gains: Matrix) -> Matrix:
-        """Return the difference of the decoded value to the prior mean."""
-        spectrum = self._spectrum
-        change = gains * spectrum.along(y)
-        if self._undone is not None:
-            # As C is S T', but a huge number does not spill as much of its rounding over others.
-            return (self.deviations > 0) * (
-                self._undone @ spectrum.back(spectrum.variances * change)
-            )
-        return self.covariance @ spectrum.back(change)
+        y, spectrum = np.array(noisy, dtype=np.float64), self._spectrum
+        gains = spectrum.read(y, variance, self.shift, kurtosis).gains
+        change = gains * (spectrum.axes.T @ y)
+        if self._undone is None:
+            return self.mean + self.covariance @ (spectrum.axes @ change)
+        # As C is S T', but a huge number does not spill as much of its rounding over others.
+        shrunk = self._undone @ (spectrum.axes @ (spectrum.variances * change))
+        return self.mean + (self.deviations > 0) * shrunk
 
     def standard_errors(
         self, variance: float, noisy: ArrayLike | None = None, kurtosis: float = LAPLACE
@@ -218,10 +212,18 @@ class PublicCode:
 
     @cached_property
     def _undone(self) -> Matrix | None:
-        """The inverse of a square matrix, if there is one."""
-        if self.n_released == self.size:
-            with suppress(ValueError):  # a singular one has none
-                return _inverse(self.encoder)
+        """The inverse of a square encoder that is not singular to working precision."""
+        if self.n_released != self.size:
+            return None
+        with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError):
+            rows = np.linalg.norm(self.encoder, axis=1)  # both are brought to length 1
+            columns = np.linalg.norm(self.encoder / rows[:, None], axis=0)
+            balanced = self.encoder / rows[:, None] / columns
+            inverse = np.linalg.inv(balanced)
+            condition = np.linalg.norm(balanced, 1) * np.linalg.norm(inverse, 1)
+            inverse = inverse / columns[:, None] / rows
+            if condition < _MOST_CONDITION and np.isfinite(inverse).all():
+                return inverse
         return None
 
     @cached_property
@@ -275,17 +277,3 @@ class PublicCode:
     def from_dict(cls, values: dict[str, Any]) -> PublicCode:
         """Make a code from the values of :meth:`to_dict`, equal bit for bit."""
         return cls(**values)
-
-
-def _inverse(matrix: Matrix) -> Matrix:
-    """Invert a matrix after bringing rows and columns to length 1, or raise ValueError."""
-    with np.errstate(all="ignore"):
-        rows = np.linalg.norm(matrix, axis=1)
-        columns = np.linalg.norm(matrix / rows[:, None], axis=0)
-        balanced = matrix / rows[:, None] / columns
-        inverse = np.linalg.inv(balanced)
-        condition = np.linalg.norm(balanced, 1) * np.linalg.norm(inverse, 1)
-        inverse = inverse / columns[:, None] / rows
-    if not (condition < _MOST_CONDITION and np.isfinite(inverse).all()):
-        raise ValueError("The matrix is singular to working precision.")
-    return inverse

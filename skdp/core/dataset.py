@@ -96,7 +96,9 @@ def take_records(container: Container, indices: NDArray[np.integer]) -> Containe
     if isinstance(container, np.ndarray):
         return container.take(indices, axis=0)
     if sparse.issparse(container):
-        return _take_sparse(container, indices)
+        taken = container.tocsr()[indices]
+        taken = taken if type(taken) is type(container) else type(container)(taken)
+        return with_index_dtype(taken, index_dtype(container))
     if belongs_to(container, "pandas"):
         return container.take(indices).reset_index(drop=True)
     if belongs_to(container, "polars"):
@@ -117,13 +119,6 @@ def join_records(container: Container, others: Container) -> Container:
     if isinstance(container, list):
         return [*container, *others]
     return np.concatenate([container, others])
-
-
-def _take_sparse(container: Container, indices: NDArray[np.integer]) -> Container:
-    taken = container.tocsr()[indices]
-    if type(taken) is not type(container):
-        taken = type(container)(taken)
-    return with_index_dtype(taken, index_dtype(container))
 
 
 def index_dtype(container: Container) -> np.dtype | None:
@@ -183,13 +178,6 @@ def neighboring_pair(dataset: Dataset, position: int = -1) -> tuple[Dataset, Dat
 
 def _replace(container: Container, position: int) -> tuple[Container, Container]:
     n = n_records(container) - 1
-    if isinstance(container, np.ndarray):
-        base = container[:-1].copy()
-        if position not in (-1, n - 1):
-            base[[position, -1]] = base[[-1, position]]
-        neighbor = base.copy()
-        neighbor[position] = container[-1]
-        return base, neighbor
     indices = np.arange(n)
     indices[[position, -1]] = indices[[-1, position]]
     base = take_records(container, indices)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import shown
+from skdp.core.checks import check_kind, shown
 from skdp.core.code import PublicCode
 
 ROUND_UP = 1 + 2.0**-48
@@ -97,11 +97,7 @@ class Geometry:
             raise ValueError(
                 f"The 'order' parameter of Geometry must be 1, 2 or inf. Got {shown(self.order)}."
             )
-        if not isinstance(self.code, PublicCode | None):
-            raise TypeError(
-                "The 'code' parameter of Geometry must be a PublicCode or None. Got an object of "
-                f"type {type(self.code).__name__}."
-            )
+        check_kind("code", self.code, "Geometry", PublicCode | None, "a PublicCode or None")
 
     @property
     def key(self) -> str:
@@ -140,8 +136,7 @@ class Geometry:
         With the same code the L1 norm is at least the L2 norm, and that at least the largest
         absolute value.
         """
-        codes = [None if each.code is None else each.code.digest for each in (self, other)]
-        return self.order <= other.order and codes[0] == codes[1]
+        return self.order <= other.order and self.code == other.code
 
     def to_dict(self) -> dict[str, Any]:
         """Return the geometry as plain values, ready for JSON."""

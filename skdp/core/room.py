@@ -70,7 +70,8 @@ def quiet() -> Iterator[None]:
         enter(nowhere)
         enter(redirect_stdout(nowhere))
         enter(redirect_stderr(nowhere))
-        enter(_closed_logging())
+        stack.callback(logging.disable, logging.root.manager.disable)
+        logging.disable(sys.maxsize)  # all levels, those above CRITICAL too
         enter(warnings.catch_warnings(record=True))  # nobody keeps the record
         warnings.simplefilter("ignore")
         enter(np.errstate(all="ignore"))
@@ -179,17 +180,6 @@ def _flush() -> None:
             stream.flush()  # type: ignore[union-attr]  # None raises, and is suppressed
     with suppress(OSError, AttributeError):  # there may be no such library
         ctypes.CDLL("ucrtbase" if os.name == "nt" else None).fflush(None)
-
-
-@contextmanager
-def _closed_logging() -> Iterator[None]:
-    """Disable logging at all levels, those above CRITICAL too."""
-    level = logging.root.manager.disable
-    logging.disable(sys.maxsize)
-    try:
-        yield
-    finally:
-        logging.disable(level)
 
 
 @contextmanager

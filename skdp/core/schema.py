@@ -90,8 +90,6 @@ class Form:
 
     def convert(self, container: Container) -> Container:
         """Return the same records in this form; MisfitError where that is not possible."""
-        if isinstance(container, np.ndarray) and self._is_of(container):
-            return np.ascontiguousarray(container)
         if self.is_frame:
             return self._frame(container)
         if self.names:
@@ -104,11 +102,6 @@ class Form:
         if self.kind is np.ndarray:
             return np.ascontiguousarray(array)
         return self._sparse(sparse.csr_array(array))
-
-    def _is_of(self, array: NDArray) -> bool:
-        """Return whether an array has this form."""
-        alike = array.dtype == self.dtypes[0] and array.shape[1:] == self.shape
-        return alike and self.kind is np.ndarray
 
     def made_up(self, n_records: int) -> Container:
         """Make records of this form, which depend on its types only."""

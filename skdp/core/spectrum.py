@@ -70,14 +70,6 @@ class Spectrum(NamedTuple):
     variances: Matrix
     removable: Matrix
 
-    def along(self, code: Matrix) -> Matrix:
-        """Turn a code to the axes."""
-        return self.axes.T @ code
-
-    def back(self, code: Matrix) -> Matrix:
-        """Undo `along`."""
-        return self.axes @ code
-
     @property
     def known(self) -> NDArray[np.bool_]:
         """Mark the axes whose variance exceeds rounding errors."""
@@ -96,7 +88,7 @@ class Spectrum(NamedTuple):
         if noisy is None:
             shares, apart = np.ones_like(gains), np.zeros_like(gains)
         else:
-            along = self.along(np.asarray(noisy, dtype=np.float64))[known]
+            along = (self.axes.T @ np.asarray(noisy, dtype=np.float64))[known]
             shares = _shares(along, variances, variance, shift, kurtosis)
             # The difference to the reading by the likeliest alpha is computed without cancellation.
             likeliest = shares.argmax(axis=0)[None]

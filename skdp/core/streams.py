@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from numbers import Integral
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
 
-from skdp.core.checks import shown
+from skdp.core.checks import is_whole, shown
 from skdp.core.types import Seed
 
 Key = tuple[int, ...]
@@ -73,7 +72,7 @@ def streams(seed: int, key: Key) -> tuple[Generator, int]:
 
 def public_seed(source: Seed, name: str, owner: str) -> int:
     """Reduce a source of randomness to one integer that can be reported."""
-    if isinstance(source, Integral) and not isinstance(source, bool):
+    if is_whole(source):
         if source < 0:
             raise ValueError(
                 f"The {name!r} parameter of {owner} must not be negative. Got {source}."

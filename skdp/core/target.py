@@ -292,8 +292,6 @@ def as_numbers(value: object, description: str) -> NDArray[np.float64]:
 
 def check_unlabeled(value: object, description: str) -> None:
     """Refuse a series, a frame or a dict, or a list of them: only numbers are released."""
-    if isinstance(value, np.ndarray):
-        return
     parts = value if isinstance(value, list | tuple) else [value]
     for each in {type(part): part for part in parts}.values():
         if isinstance(each, dict) or belongs_to(each, "pandas", "polars"):

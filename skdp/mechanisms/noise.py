@@ -9,7 +9,6 @@ from `skdp.mechanisms.discrete`, and what the rounding can change is charged.
 from __future__ import annotations
 
 import math
-import numbers
 import os
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.core.checks import is_whole
 from skdp.core.types import Seed
 from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE
@@ -48,7 +48,7 @@ def byte_source(random_state: Seed = None) -> ByteSource:
     """
     if random_state is None:
         return OperatingSystemBytes()
-    if not isinstance(random_state, numbers.Integral) or isinstance(random_state, bool):
+    if not is_whole(random_state):
         raise TypeError(
             "The 'random_state' parameter of a release must be None or an integer, as a generator "
             "is copied with its state and then gives two releases the same noise. Got an object of "
