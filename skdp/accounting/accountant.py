@@ -12,7 +12,7 @@ from skdp.accounting.account import Account
 from skdp.accounting.ledger import MEMORY, Ledger, lock
 from skdp.accounting.spend import Spend, estimator_first
 from skdp.accounting.tally import BudgetTotal, Limits, check_limits
-from skdp.core.checks import LONGEST, check_count, shown
+from skdp.core.checks import LONGEST, check_count, check_kind, shown
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import LedgerError
 
@@ -192,12 +192,11 @@ class PrivacyAccountant:
     ) -> Spend:
         """Return the row of a release, or refuse what is none."""
         self._account.ledger.check_writable()
-        if not isinstance(guarantee, PrivacyGuarantee):
-            raise TypeError(
-                "The 'guarantee' parameter of PrivacyAccountant.spend must be a PrivacyGuarantee, "
-                "such as that of a release, or for what was spent elsewhere PrivacyGuarantee("
-                f"epsilon=..., delta=..., gamma=...). Got {shown(guarantee)}."
-            )
+        rule = (
+            "a PrivacyGuarantee, such as that of a release, or for what was spent elsewhere "
+            "PrivacyGuarantee(epsilon=..., delta=..., gamma=...)"
+        )
+        check_kind("guarantee", guarantee, "PrivacyAccountant.spend", PrivacyGuarantee, rule)
         if self._label is not None:
             label = ": ".join(filter(None, (self._label, estimator_first(label or ""))))
         return Spend.of(guarantee, law, label)

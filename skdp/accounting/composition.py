@@ -28,7 +28,7 @@ from scipy.optimize import minimize_scalar
 from scipy.signal import lfilter
 from scipy.special import logsumexp
 
-from skdp.core.checks import check_count, check_levels, check_real, shown
+from skdp.core.checks import check_count, check_kind, check_levels, check_real
 
 Floats = NDArray[np.float64]
 _TAIL = 1e-16  # mass of the sum that the window of the convolution may cut off
@@ -147,10 +147,7 @@ class PrivacyLossDistribution(ABC):
         PrivacyLossDistribution
             Its `delta` and `epsilon` are never below the truth.
         """
-        if not isinstance(other, PrivacyLossDistribution):
-            raise TypeError(
-                f"The 'other' parameter of compose must be a privacy loss. Got {shown(other)}."
-            )
+        check_kind("other", other, "compose", PrivacyLossDistribution, "a privacy loss")
         reach = sum(high - low for low, high in (self._support(), other._support()))
         step = max(min(_default_step(self), _default_step(other)), reach / _USUAL_POINTS)
         return GridLoss.from_law(self, step)._plus(GridLoss.from_law(other, step))

@@ -9,7 +9,7 @@ import os
 from skdp.accounting.account import opened
 from skdp.accounting.accountant import PrivacyAccountant, blocks
 from skdp.accounting.ledger import MEMORY, lock
-from skdp.core.checks import shown, warn
+from skdp.core.checks import check_kind, warn
 from skdp.exceptions import LedgerError
 
 _of_process: list[PrivacyAccountant] = []  # one, once it is asked for
@@ -71,15 +71,12 @@ def warn_if_uncharged(given: PrivacyAccountant | None) -> None:
         )
 
 
-def check_accountant(accountant: object, owner: str) -> None:
+def check_accountant(accountant: PrivacyAccountant | None, owner: str) -> None:
     """Refuse what is neither None nor an accountant that can spend."""
-    if isinstance(accountant, PrivacyAccountant):
+    kind, rule = PrivacyAccountant | None, "a PrivacyAccountant or None"
+    check_kind("accountant", accountant, owner, kind, rule)
+    if accountant is not None:
         accountant._account.ledger.check_writable()
-    elif accountant is not None:
-        raise TypeError(
-            f"The 'accountant' parameter of {owner} must be a PrivacyAccountant or None. "
-            f"Got {shown(accountant)}."
-        )
 
 
 def forget_releases() -> None:

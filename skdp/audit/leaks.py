@@ -7,7 +7,7 @@ import pickle
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout, suppress
 from io import StringIO
 from itertools import chain
@@ -110,37 +110,43 @@ class _Search:
 
     def __call__(self, part: Any) -> Iterator[tuple[str, int]]:
         """Search one array, number, text or bytes, and count the entries of a container."""
-        data = part.encode(errors="replace") if isinstance(part, str) else part
+        text: bytes | bytearray = b""
+        match part:
+            case str():
+                text = part.encode(errors="replace")
+            case bytes() | bytearray():
+                text = part
         numbers = _numbers_in(part)
         for kind, private in self.numbers.items():
             n_found = _count(private, numbers) if len(numbers) else 0
-            if isinstance(data, bytes | bytearray):
-                n_found = n_found or len(_digits(data) & self.digits[kind])
-            yield kind, n_found
+            yield kind, n_found or len(_digits(text) & self.digits[kind])
         if self.rows:
-            data = data if isinstance(data, bytes | bytearray) else numbers.tobytes()
+            data = text or numbers.tobytes()
             yield "records", sum(row in data for row in self.rows)
-        is_table = isinstance(part, np.ndarray) or sparse.issparse(part)
-        length = part.shape[:1] if is_table else ()
-        if isinstance(part, list | dict | set | frozenset):  # tuples are of the interpreter, too
-            length = (len(part),)
-        if length == (self.n_records,) and self.n_records >= _LEAST_RECORDS:
-            yield "one per record", self.n_records
+        # tuples are of the interpreter, too
+        containers = list | dict | set | frozenset | np.ndarray
+        if isinstance(part, containers) or sparse.issparse(part):
+            length = part.shape[:1] if hasattr(part, "shape") else (len(part),)
+            if length == (self.n_records,) and self.n_records >= _LEAST_RECORDS:
+                yield "one per record", self.n_records
 
 
 def _numbers_in(part: object) -> NDArray[np.float64]:
     """Return the numbers of an array, or doubles of either byte order at any place of bytes."""
-    if isinstance(part, bytes | bytearray):
-        words = [np.frombuffer(part[i : len(part) - (len(part) - i) % 8], "<f8") for i in range(8)]
-        return np.concatenate([*words, *(each.byteswap() for each in words)])
-    if not isinstance(part, float | np.ndarray | np.generic):
-        return np.empty(0)
-    array = np.atleast_1d(part)
-    while isinstance(array.base, np.ndarray):  # a view leads to all of an array
-        array = array.base
-    if array.dtype.kind == "V":
-        return _numbers_in(array.tobytes())
-    return array.astype(np.float64).ravel() if array.dtype.kind in "fiu" else np.empty(0)
+    match part:
+        case bytes() | bytearray():
+            ends = (len(part) - (len(part) - i) % 8 for i in range(8))
+            words = [np.frombuffer(part[i:end], "<f8") for i, end in enumerate(ends)]
+            return np.concatenate([*words, *(each.byteswap() for each in words)])
+        case float() | np.ndarray() | np.generic():
+            array = np.atleast_1d(part)
+            while isinstance(array.base, np.ndarray):  # a view leads to all of an array
+                array = array.base
+            if array.dtype.kind == "V":
+                return _numbers_in(array.tobytes())
+            if array.dtype.kind in "fiu":
+                return array.astype(np.float64).ravel()
+    return np.empty(0)
 
 
 def _walk(thing: object) -> Iterator[tuple[str, object]]:
@@ -158,23 +164,30 @@ def _walk(thing: object) -> Iterator[tuple[str, object]]:
 
 def _is_of_code(part: object) -> bool:
     """Return whether something is of a program: a module, its names, or a class of a library."""
-    if isinstance(part, dict):
-        return "__builtins__" in part or "__build_class__" in part
-    if isinstance(part, type):
-        root = part.__module__.partition(".")[0]
-        file = getattr(sys.modules.get(root), "__file__", None)
-        return root in {"skdp", *sys.stdlib_module_names} or "site-packages" in str(file)
-    return isinstance(part, types.ModuleType | types.CodeType)
+    match part:
+        case dict():
+            return "__builtins__" in part or "__build_class__" in part
+        case type():
+            root = part.__module__.partition(".")[0]
+            file = getattr(sys.modules.get(root), "__file__", None)
+            return root in {"skdp", *sys.stdlib_module_names} or "site-packages" in str(file)
+        case types.ModuleType() | types.CodeType():
+            return True
+    return False
 
 
 def _inside(part: Any) -> Iterator[tuple[str, object]]:
     """Yield the references of one object with the step to each, by name where they have one."""
     attributes = getattr(part, "__dict__", {})
-    is_table = isinstance(part, np.ndarray) and part.dtype.kind == "O"
-    entries = part.ravel().tolist() if is_table else part
-    if isinstance(entries, dict | list | tuple):
-        items = entries.items() if isinstance(entries, dict) else enumerate(entries)
-        yield from [(f"[{key!r:.40}]", each) for key, each in items]
+    items: Iterable[tuple[object, object]] = ()
+    match part:
+        case dict():
+            items = part.items()
+        case list() | tuple():
+            items = enumerate(part)
+        case np.ndarray() if part.dtype.kind == "O":
+            items = enumerate(part.ravel().tolist())
+    yield from [(f"[{key!r:.40}]", each) for key, each in items]
     yield from [(f".{name}", each) for name, each in attributes.items()]
     with suppress(Exception):  # what has none of these shows no more
         if type(part).__module__.startswith("sklearn.") and not isinstance(part, BaseEstimator):

@@ -199,7 +199,8 @@ def _climbed(problem: _Problem, deviation: float) -> Matrix:
     few = d <= _FEW
     rows, _ = problem.leading(deviation, d if few else _MOST_CLIMBED)
     numbers = sorted({min(2**i, len(rows)) for i in range(12)})
-    starts = [_stretched(rows[:k]) for k in numbers]
+    sizes = [np.abs(rows[:k]).sum(axis=0) for k in numbers]
+    starts = [rows[:k] / np.where(s > 0, s, 1) for k, s in zip(numbers, sizes, strict=True)]
     starts.sort(key=lambda start: -problem.gain(start, deviation)[0])
     found = [(problem.gain(identity, deviation)[0], identity)]
     for start in [*starts[:2], *([identity] if few else [])]:
@@ -228,11 +229,6 @@ def _climb(problem: _Problem, deviation: float, encoder: Matrix) -> tuple[float,
         if small:
             break
     return gain, encoder
-
-
-def _stretched(rows: Matrix) -> Matrix:
-    sizes = np.abs(rows).sum(axis=0)
-    return rows / np.where(sizes > 0, sizes, 1)
 
 
 def _in_balls(matrix: Matrix) -> Matrix:

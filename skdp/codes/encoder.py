@@ -44,7 +44,6 @@ from skdp.codes.pilots import (
     MAX_RANK,
     center_of,
     center_of_alike,
-    folds,
     in_units,
     least_changes,
     least_share,
@@ -90,23 +89,16 @@ def with_learned_code(
     `level` is the share of pairs that the calibration covers. `noise` is the size of the noise in
     units of what the differences call for: less than 1 if they are of fewer records than there are.
     """
-    noises, code = noises_of(mechanism, level, noise), None
+    order, deviation, most = mechanism.order, mechanism.unit_deviation, mechanism.most_values
+    noises, code = [Noise(order, noise * deviation(1), level)], None
+    if most is not None:  # the noise depends on how many numbers get it
+        numbers = [n for n in NUMBERS if n <= most]
+        noises = [Noise(order, noise * deviation(n), level, n) for n in numbers]
     options: Any = {"n_samples": n_samples, "shift": mechanism.shift}
     # pilots may be beyond what doubles can square, or singular to working precision
     with suppress(ValueError), np.errstate(all="ignore"):
         code = learn_code(values, differences, metric, *noises, **options)
-        if code is not None and isinstance(metric, KnownMetric) and metric.are_alike:
-            code = replace(code, mean=center_of_alike(values, metric.n_outputs))
     return mechanism.with_code(code)
-
-
-def noises_of(mechanism: Any, level: float, size: float = 1.0) -> list[Noise]:
-    """Return the noise of a mechanism: several, where it depends on how many numbers get it."""
-    most = mechanism.most_values
-    if most is None:
-        return [Noise(mechanism.order, size * mechanism.unit_deviation(1), level)]
-    numbers = [n for n in NUMBERS if n <= most]
-    return [Noise(mechanism.order, size * mechanism.unit_deviation(n), level, n) for n in numbers]
 
 
 def learn_code(
@@ -130,15 +122,18 @@ def learn_code(
     fits = all(0 < noise.deviation < _MOST_NOISE for noise in noises)
     if not fits or n_pilots < LEAST_PILOTS or not differences.any():
         return None
-    is_known = isinstance(metric, KnownMetric)
-    seen = with_rare_changes(values, differences) if is_known else differences
+    known = metric if isinstance(metric, KnownMetric) else None
+    seen = differences if known is None else with_rare_changes(values, differences)
     least = least_changes(seen, metric)
     pilots = values, differences, least, matrix, local, noises, n_samples, float(shift)
+    are_alike = known is not None and known.are_alike
     if d > MAX_DENSE:
-        return _learn_wide(*pilots)
-    are_alike = isinstance(metric, KnownMetric) and metric.are_alike
-    learned = _learn_dense(*pilots, are_alike=are_alike)
-    return None if learned is None else learned[0]
+        code = _learn_wide(*pilots)
+    else:
+        code, *_ = _learn_dense(*pilots, are_alike=are_alike) or [None]
+    if code is None or known is None or not are_alike:
+        return code
+    return replace(code, mean=center_of_alike(values, known.n_outputs))
 
 
 def _learn_dense(
@@ -183,8 +178,9 @@ def _learn_dense(
 
     whole = view(slice(None))
     parts = []
-    for fold, rest in folds(len(values), _N_FOLDS):
-        learned = view(rest)
+    for place in range(_N_FOLDS):
+        fold = slice(place, None, _N_FOLDS)
+        learned = view(np.delete(np.arange(len(values)), fold))
         around = values[fold] - learned.prior.mean
         parts.append(_Part(learned, around, changes[fold], reach * math.sqrt(additive)))
     covariance = whole.prior.covariance

@@ -50,9 +50,9 @@ def center_of_alike(values: Matrix, n_outputs: int) -> Matrix:
 
 def unheeded(values: Matrix, differences: Matrix, metric: OutputMetric | None) -> NDArray[np.bool_]:
     """Return which numbers vary in pilots, and by so little that the output does not heed it."""
-    if metric is None or isinstance(metric, KnownMetric):
+    matrix, _ = matrix_of(metric, values.shape[1])
+    if matrix is None or isinstance(metric, KnownMetric):
         return np.zeros(values.shape[1], dtype=bool)
-    matrix = metric.matrix if isinstance(metric, LocalMetric) else metric
     with np.errstate(all="ignore"):
         changes = np.concatenate([values - center_of(values), differences])
         size = np.abs(changes).max(axis=0)
@@ -121,15 +121,13 @@ def matrix_of(metric: OutputMetric | None, d: int) -> tuple[Matrix | None, bool]
     """Return the matrix of a metric of d values, or its diagonal, and whether it is local."""
     if metric is None:
         return None, False
-    local = isinstance(metric, LocalMetric)
-    given = metric.matrix if isinstance(metric, LocalMetric | KnownMetric) else metric
-    matrix = np.asarray(given, dtype=np.float64)
+    matrix = np.asarray(getattr(metric, "matrix", metric), dtype=np.float64)
     if matrix.shape not in ((d,), (d, d)) or not np.isfinite(matrix).all():
         raise ValueError(
             f"The metric of the output must be a finite array of shape ({d},) or ({d}, {d}). "
             f"Got shape {matrix.shape}."
         )
-    return matrix if matrix.any() else None, local
+    return matrix if matrix.any() else None, isinstance(metric, LocalMetric)
 
 
 def least_changes(differences: Matrix, metric: OutputMetric | None) -> Matrix:
@@ -194,11 +192,3 @@ def root_of(metric: Matrix, least: float) -> Matrix:
         return np.diag(np.sqrt(metric))
     values, vectors = np.linalg.eigh(metric)
     return vectors * np.sqrt(np.maximum(values, least * values[-1]))
-
-
-def folds(n_rows: int, n_folds: int) -> list[tuple[slice, NDArray[np.intp]]]:
-    """Split the rows: each fold, and the rows outside of it."""
-    n_folds = min(n_folds, n_rows)
-    folds = [slice(first, None, n_folds) for first in range(n_folds)]
-    rows = np.arange(n_rows)
-    return [(fold, np.delete(rows, fold) if n_folds > 1 else rows) for fold in folds]

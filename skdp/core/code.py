@@ -12,7 +12,6 @@ import hashlib
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -259,7 +258,7 @@ class PublicCode:
             f"{self.n_pilot_pairs} public fits"
         )
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         for part in state.values():  # a pickle forgets that they must not be written into
             if isinstance(part, np.ndarray):
                 part.flags.writeable = False
@@ -268,12 +267,12 @@ class PublicCode:
     def __deepcopy__(self, memo: object) -> PublicCode:
         return self  # it may be large, and nobody can write into it
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the code as plain values, ready for JSON."""
         lists = {name: getattr(self, name).tolist() for name in _PARTS}
         return {"n_pilot_pairs": self.n_pilot_pairs, "shift": self.shift} | lists
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> PublicCode:
+    def from_dict(cls, values: dict) -> PublicCode:
         """Make a code from the values of :meth:`to_dict`, equal bit for bit."""
         return cls(**values)

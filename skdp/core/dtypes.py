@@ -57,11 +57,11 @@ def made_up_entries(dtype: DType) -> list:
 
 def categories_of(dtype: DType) -> list | None:
     """List the categories that a type declares; None where it has none, or takes any."""
-    categories: Any = getattr(dtype, "categories", None)
+    categories: Container = getattr(dtype, "categories", None)
     return list(categories) if hasattr(categories, "__len__") else None
 
 
-def series_of(kind: Any, name: object, values: Container, dtype: DType) -> Container:
+def series_of(kind: type, name: object, values: Container, dtype: DType) -> Container:
     """Make a series of a type, or raise MisfitError where an entry would change."""
     polars = hasattr(dtype, "is_numeric")
     if not belongs_to(values, "polars" if polars else "pandas"):

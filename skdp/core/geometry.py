@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -138,13 +138,13 @@ class Geometry:
         """
         return self.order <= other.order and self.code == other.code
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the geometry as plain values, ready for JSON."""
         code = None if self.code is None else self.code.to_dict()
         return {"norm": _NAMES[self.order], "code": code}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Geometry:
+    def from_dict(cls, values: dict) -> Geometry:
         """Make a geometry from the values of :meth:`to_dict`, equal bit for bit."""
         code = values["code"]
         return Geometry(_ORDERS[values["norm"]], code and PublicCode.from_dict(code))

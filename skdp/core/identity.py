@@ -188,11 +188,10 @@ class _Reader:
                 self._refuse(f"{kind.__name__}.{replaced[0]} was replaced in one object")
             return self.digest(thing.key_parts)
         reduce = copyreg.dispatch_table.get(kind)  # what pickle would store
-        state = thing.__reduce_ex__(4) if reduce is None else reduce(thing)
+        state: str | tuple = thing.__reduce_ex__(4) if reduce is None else reduce(thing)
         if isinstance(state, str):
             return self._of_name(thing, getattr(thing, "__module__", kind.__module__), state)
-        parts: Any = state
-        return self.digest([list(part) if hasattr(part, "__next__") else part for part in parts])
+        return self.digest([list(part) if hasattr(part, "__next__") else part for part in state])
 
 
 def _hash(*tokens: str | bytes | memoryview) -> str:

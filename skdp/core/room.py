@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from types import FrameType
-from typing import Any, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 import joblib
 import numpy as np
@@ -32,7 +32,7 @@ from skdp.core.target import Target
 from skdp.exceptions import PrivateEvaluationError
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable)
+P = ParamSpec("P")
 
 _key = threading.RLock()  # one thread at a time: what is silenced belongs to the process
 _caught: list[int] = []
@@ -81,15 +81,15 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def usual_errors(function: F) -> F:
+def usual_errors(function: Callable[P, T]) -> Callable[P, T]:
     """Treat floating-point errors in a function as numpy does by default, whatever is set."""
 
     @functools.wraps(function)
-    def treated(*args: Any, **kwargs: Any) -> Any:
+    def treated(*args: P.args, **kwargs: P.kwargs) -> T:
         with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
             return function(*args, **kwargs)
 
-    return cast(F, treated)
+    return treated
 
 
 def spare(thing: T, depth: int = 3) -> T:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +44,7 @@ Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
 class Form:
     """The public facts about one container, besides the number of its records."""
 
-    kind: Any  # its class
+    kind: type
     shape: tuple[int, ...]  # of one record
     dtypes: tuple[DType, ...]  # one for each column of a frame, otherwise a single one
     names: tuple[object, ...] = ()  # of the columns of a frame, or of a series

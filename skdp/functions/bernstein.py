@@ -274,7 +274,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         return (points - low) / (high - low)
 
 
-def rows_by_column(feature_range: Any, names: Any) -> Any:
+def rows_by_column(feature_range: ArrayLike | Mapping, names: NDArray | None) -> ArrayLike:
     """Return the rows of a box that names its columns, in their order; another box as it is."""
     if not isinstance(feature_range, Mapping):
         return feature_range

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,7 +135,7 @@ def stretch(transformer: BernsteinTransformer, seen: Matrix) -> float:
 
 
 def fit_transformer(
-    transformer: Estimator, n_features: int | None = None, names: Any = None
+    transformer: Estimator, n_features: int | None = None, names: NDArray | None = None
 ) -> BernsteinTransformer:
     """Fit a clone to a table of the right width, with columns of these names or none."""
     if not isinstance(transformer, BernsteinTransformer):

@@ -14,7 +14,7 @@ import numpy as np
 
 from skdp.accounting.composition import PrivacyLossDistribution
 from skdp.accounting.laws import GaussianLoss, LaplaceLoss, PureLoss
-from skdp.core.checks import check_real, shown
+from skdp.core.checks import check_kind, check_real, shown
 from skdp.core.guarantee import NoiseLaw
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.exponential import ExponentialMechanism
@@ -65,10 +65,7 @@ def privacy_loss_distribution(
     """
     owner = "privacy_loss_distribution"
     distance = check_real("distance", distance, owner, 0.0, math.inf)
-    if not isinstance(mechanism, Mechanism):
-        raise TypeError(
-            f"The 'mechanism' parameter of {owner} must be a Mechanism. Got {shown(mechanism)}."
-        )
+    check_kind("mechanism", mechanism, owner, Mechanism, "a Mechanism")
     promise, name = mechanism.guarantee(), type(mechanism).__name__
     if math.isinf(promise.epsilon):
         raise ValueError(
@@ -147,11 +144,8 @@ def joint_risk(
     """
     owner = "joint_risk"
     p = check_real("pair_probability", pair_probability, owner, 0.0, 1.0)
-    if not isinstance(sensitivity, SensitivityEstimate):
-        raise TypeError(
-            f"The 'sensitivity' parameter of {owner} must be a SensitivityEstimate; for one known "
-            f"on paper see privacy_loss_distribution(mechanism). Got {shown(sensitivity)}."
-        )
+    rule = "a SensitivityEstimate; for one known on paper see privacy_loss_distribution(mechanism)"
+    check_kind("sensitivity", sensitivity, owner, SensitivityEstimate, rule)
     privacy_loss_distribution(mechanism)  # refuses what has no law
     geometry = in_code_of(sensitivity.geometry, mechanism).geometry
     if not sensitivity.geometry.bounds(geometry):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 
 import numpy as np
@@ -49,17 +50,10 @@ def draw(
 
 
 def _owned(container: Container) -> Container:
-    """Copy records, since the target may write into them and the oracle may use them again.
-
-    Like private records, sparse ones come by rows.
-    """
-    if isinstance(container, np.ndarray):
-        return container.copy()
-    if isinstance(container, list):
-        return [row.copy() if isinstance(row, list) else row for row in container]
+    """Copy records, since a target may write into them; sparse ones by rows, like private ones."""
     if sparse.issparse(container):
         return container.tocsr(copy=True)
-    return container.copy() if belongs_to(container, "pandas") else container
+    return container.copy() if isinstance(container, np.ndarray) else copy.deepcopy(container)
 
 
 def _check_counts(counts: list[int], n_samples: int, name: str) -> None:

@@ -43,7 +43,7 @@ class EncodedSensitivity(KnownSensitivity):
     reach: float = 0.0
 
     def bounded(self, target: Target) -> Target:
-        mean, _ = _parts_of(self.geometry)
+        mean = self.geometry.code.mean
         return _BoxedTarget(super().bounded(target), mean - self.reach, mean + self.reach)
 
 
@@ -62,7 +62,8 @@ def encoded(
     known: KnownSensitivity, geometry: Geometry, shape: tuple[int, ...]
 ) -> EncodedSensitivity:
     """Return a bound on values as one on their code, in the norm of a geometry with a code."""
-    (mean, encoder), order = _parts_of(geometry), int(geometry.order)
+    assert geometry.code is not None
+    mean, encoder, order = geometry.code.mean, geometry.code.encoder, int(geometry.order)
     reach = known.value * known.n_samples * (1 + 2.0**-20)
     with np.errstate(over="ignore"):
         sides = mean + reach - mean, mean - (mean - reach)  # of the box, which is rounded too
@@ -106,13 +107,6 @@ def _rounding(encoder: NDArray[np.float64], farthest: float, order: int) -> floa
 def _share(n_terms: int) -> float:
     """Bound the relative rounding error of a sum of so many products of differences."""
     return (n_terms + 2) * _UNIT / (1 - (n_terms + 2) * _UNIT) * (1 + 2.0**-40)
-
-
-def _parts_of(geometry: Geometry) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean and the encoder of a code."""
-    code = geometry.code
-    assert code is not None
-    return code.mean, code.encoder.astype(np.float64, copy=False)  # as the rounding is bounded
 
 
 class _BoxedTarget(Target):

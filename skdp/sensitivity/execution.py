@@ -25,6 +25,7 @@ from skdp.core.room import noted_interrupts
 from skdp.sensitivity.progress import Progress
 from skdp.sensitivity.store import STORE, Evaluation
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 STARTUP = 1.5
@@ -126,7 +127,7 @@ def _on_workers(
             getattr(results, "close", lambda: None)()
 
 
-def run_chunk(function: Callable[[Any], T], argument: Any) -> T:
+def run_chunk(function: Callable[[S], T], argument: S) -> T:
     """Call a function: silent, and on one thread, since the workers share the cores."""
     single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
     with (

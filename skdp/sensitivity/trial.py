@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from skdp.core.dataset import Dataset, belongs_to
 from skdp.core.oracle import Oracle
 from skdp.core.plain import as_array, columns_of
 from skdp.core.streams import streams, trial_key
-from skdp.core.types import Container
+from skdp.core.types import Container, Estimator
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.sensitivity.adapters import OracleAdapter
 from skdp.sensitivity.drawing import draw
@@ -63,7 +62,7 @@ def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
     """
     if oracle is None:
         return
-    source: Any = oracle
+    source: Estimator = oracle
     while isinstance(source, OracleAdapter):
         source = source.source
     for name, held in _held(source):
@@ -93,7 +92,7 @@ def shares_memory(things: Sequence[object], dataset: Dataset) -> bool:
     return any(_overlap(array, other) for array in arrays for other in others)
 
 
-def _held(oracle: Any) -> Iterator[tuple[str, object]]:
+def _held(oracle: Estimator) -> Iterator[tuple[str, object]]:
     """Yield the attributes, defaults and bound arguments of an oracle, with names for them."""
     for name in dir(oracle):
         if not name.startswith("__"):
@@ -104,7 +103,7 @@ def _held(oracle: Any) -> Iterator[tuple[str, object]]:
             yield f"the argument {name!r}", parameter.default
 
 
-def _read(oracle: Any) -> Iterator[tuple[str, object]]:
+def _read(oracle: Estimator) -> Iterator[tuple[str, object]]:
     """Yield the variables that the code of an oracle reads."""
     with suppress(TypeError):  # one that is written in C
         function = oracle if inspect.isfunction(oracle) else type(oracle).__call__

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from skdp.codes.pilots import (
-    folds,
     least_changes,
     with_least_changes,
     with_rare_changes,
@@ -30,8 +29,8 @@ def test_what_varies_is_not_said_never_to_change():
     for number, count in ((1, 3), (2, 2)):
         assert np.count_nonzero(feared[:, number]) == 3
         assert np.count_nonzero(feared[:, number] == values[:, number].std()) == count
-        for fold, _ in folds(60, 3):
-            assert feared[fold, number].any()
+        for fold in range(3):
+            assert feared[fold::3, number].any()
     assert not (feared[:, 1:3] == values[:, 1:3].std(axis=0)).all(axis=1).any()
     often = rng.normal(size=(60, 5))
     np.testing.assert_array_equal(with_rare_changes(values[:, :5], often), often)
