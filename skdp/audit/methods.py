@@ -22,14 +22,9 @@ Runs = Callable[..., ArrayLike | Outputs]  # runs(dataset, n, rng) returns n out
 Pair = tuple[object, object]
 Outcome = dict[str, Any]  # of final runs, as fields of the result
 Found = tuple[float, Callable[[Pair, Rng], Outcome]]  # the bound to expect, and what certifies it
-BLOCK = 2**19
-"""Final runs at a time: millions of rows need not be in memory together."""
-
-POINT_ALPHA = 1e-4
-"""Level at which outputs are compared in the search of the local method; there are many."""
-
-FRESH_EXPONENT = 1.15
-"""Final densities have ``h ~ n**(-1.15/5)``: less bias than the usual 1, a little noisier."""
+BLOCK = 2**19  # final runs at a time: millions of rows need not be in memory together
+POINT_ALPHA = 1e-4  # level of a comparison in the search of the local method; there are many
+FRESH_EXPONENT = 1.15  # of ``h ~ n**(-1.15/5)``: less bias than the usual 1, a little noisier
 
 
 @dataclass(frozen=True)

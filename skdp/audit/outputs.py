@@ -11,12 +11,8 @@ from numpy.typing import NDArray
 
 from skdp.core.types import Container
 
-MIN_ATOM_COUNT = 5
-"""A value seen this often is an atom; outputs from a density do not repeat in double precision."""
-
-MIN_CONTINUOUS = 50
-"""So many other numbers are taken for a sample of a density."""
-
+MIN_ATOM_COUNT = 5  # a value seen so often is an atom; those of a density do not repeat
+MIN_CONTINUOUS = 50  # so many other numbers are taken for a sample of a density
 MANY_VALUES, STAND_OUT = 1000, 10
 """Among more numbers than these, as of a density in low precision, an atom is so many times as
 frequent as a number on average."""

@@ -25,11 +25,8 @@ from skdp.audit.outputs import MIN_CONTINUOUS, AtomTable, Outputs, as_outputs
 
 GRID_SIZE = 1001
 ATOM_FLOOR, DENSITY_FLOOR = 10.0, 16.0
-ROUGHNESS = 1 / (2 * math.sqrt(math.pi))
-"""Integral of the squared Gaussian kernel."""
-
-MARGIN = 1.96
-"""Standard errors to either side of a two-sided interval of confidence .95."""
+ROUGHNESS = 1 / (2 * math.sqrt(math.pi))  # integral of the squared Gaussian kernel
+MARGIN = 1.96  # standard errors to either side of a two-sided interval of confidence .95
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,9 @@ from numpy.typing import NDArray
 
 from skdp.core.types import Matrix
 
-MOST_AXES = 60
-"""Number of axes that are tried at most, besides the constant ones."""
-
-EXPONENTS = (0.0, 0.25, 0.5)
-"""An axis is divided by its prior variance to one of these powers."""
-
-INSIDE = 1 - 1e-12
-"""The radius is shrunk by this factor, so that no rounding exceeds it."""
+MOST_AXES = 60  # number of axes that are tried at most, besides the constant ones
+EXPONENTS = (0.0, 0.25, 0.5)  # an axis is divided by its prior variance to one of these powers
+INSIDE = 1 - 1e-12  # the radius is shrunk by this factor, so that no rounding exceeds it
 
 
 class Pilots(NamedTuple):

@@ -16,11 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-MOST = 2**53
-"""Largest count: a double holds all integers up to it."""
-
-LONGEST = 80
-"""Most characters of a string that is shown; a longer one may be a record."""
+MOST = 2**53  # largest count: a double holds all integers up to it
+LONGEST = 80  # most characters of a string that is shown; a longer one may be a record
 
 
 def warn(

@@ -13,8 +13,7 @@ from typing import TypeVar
 
 Value = TypeVar("Value")
 
-OWN = ("skdp.estimators.clip", "skdp.estimators.moments")
-"""Modules with public estimators of skdp."""
+OWN = ("skdp.estimators.clip", "skdp.estimators.moments")  # modules with public estimators of skdp
 
 
 def public_name(kind: type) -> str:

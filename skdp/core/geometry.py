@@ -13,9 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.core.checks import check_kind, shown
 from skdp.core.code import PublicCode
 
-ROUND_UP = 1 + 2.0**-48
-"""Factor that covers the rounding errors of a short formula, so that a bound stays a bound."""
-
+ROUND_UP = 1 + 2.0**-48  # covers the rounding errors of a short formula
 _ORDERS = {"l1": 1, "l2": 2, "sup": math.inf}
 _NAMES = {order: name for name, order in _ORDERS.items()}
 

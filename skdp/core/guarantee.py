@@ -30,8 +30,7 @@ class NeighboringRelation(Enum):
     """Both have n records and differ in one of them; n is public."""
 
 
-ASSERTED = "asserted by the caller"
-"""Words for a sensitivity that nobody has proved or checked."""
+ASSERTED = "asserted by the caller"  # words for a sensitivity that nobody has proved or checked
 
 
 @dataclass(frozen=True)

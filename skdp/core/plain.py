@@ -28,7 +28,6 @@ from skdp.core.dtypes import (
 from skdp.core.types import Container
 
 MISSING_LABELS = "Input y contains labels that are missing, or of several types."
-"""Message about labels that cannot be public ones."""
 
 
 def plain(container: Container, part: str) -> Container:

@@ -35,8 +35,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 _key = threading.RLock()  # one thread at a time: what is silenced belongs to the process
-_caught: list[int] = []
-"""Numbers of the signals of interrupts: a fit may catch one, and return half a fit."""
+_caught: list[int] = []  # numbers of interrupts: a fit may catch one, and return half a fit
 
 
 def evaluate_privately(

@@ -19,29 +19,18 @@ Container: TypeAlias = Any
 # Fitted attributes by their names: numbers, arrays, and lists of arrays.
 Values: TypeAlias = dict[str, Any]
 
-Matrix: TypeAlias = NDArray[np.float64]
-"""Numbers, as a matrix or a vector."""
-
+Matrix: TypeAlias = NDArray[np.float64]  # numbers, as a matrix or a vector
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 """What scikit-learn calls a random_state."""
 
-Sample: TypeAlias = Container | tuple[Container, ...]
-"""What an oracle draws: X, (X, y) or (X, y, sample_weight)."""
-
-Labels: TypeAlias = Sequence[str] | None
-"""Names of the entries along an axis, if they are known."""
-
+Sample: TypeAlias = Container | tuple[Container, ...]  # X, (X, y) or (X, y, sample_weight)
+Labels: TypeAlias = Sequence[str] | None  # names of the entries along an axis, if they are known
 AxisLabels: TypeAlias = dict[str, tuple[Labels, Labels]]
 """Names of the entries along the first and along the last axis, by attribute."""
 
-Named: TypeAlias = tuple[Matrix | Values, AxisLabels | None]
-"""Numbers by name where they have some, and the names of their entries."""
-
+Named: TypeAlias = tuple[Matrix | Values, AxisLabels | None]  # with the names of their entries
 Scoring: TypeAlias = str | Callable | None
 """A score as in scikit-learn; None is the estimator's own."""
 
-Released: TypeAlias = NDArray[np.float64] | int
-"""What a mechanism returns: a value with noise, or the position of the chosen response."""
-
-Method = TypeVar("Method", bound=Callable)
-"""A method whose decorator leaves its type as it is; those of scikit-learn have none."""
+Released: TypeAlias = NDArray[np.float64] | int  # a value with noise, or the position of a choice
+Method = TypeVar("Method", bound=Callable)  # whose decorator keeps its type

@@ -15,9 +15,7 @@ from skdp.displays.drawing import Display, Look
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDEST = 36
-"""Longest label of a tick, in characters."""
-
+WIDEST = 36  # longest label of a tick, in characters
 MOST_TICKS = 40
 
 

@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Look = dict[str, Any]
-"""Keywords of an artist."""
-
-BLUE, VERMILION = "#0072B2", "#D55E00"
-"""Colors that the color-blind tell apart, of Okabe and Ito (2008)."""
+Look = dict[str, Any]  # keywords of an artist
+BLUE, VERMILION = "#0072B2", "#D55E00"  # told apart by the color-blind, Okabe and Ito (2008)
 
 
 class Display(ABC):

@@ -18,13 +18,10 @@ from skdp.results.summary import AS_ORACLE, LEAST_LEARNED
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WITHIN = 1.96
-"""Standard errors to either side: normal errors are within them with probability .95."""
-
+WITHIN = 1.96  # standard errors: normal errors are within them with probability .95
 MOST_NUMBERS = 40
 
-WIDEST = 40
-"""Longest name beside the axes, in characters; longer ones would leave the numbers no room."""
+WIDEST = 40  # characters of a name beside the axes, which leave the numbers room
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

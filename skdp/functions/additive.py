@@ -11,8 +11,7 @@ from skdp.core.dataset import n_records, take_records
 from skdp.core.target import Target, as_function_target, check_unlabeled
 from skdp.core.types import Container
 
-ROWS_TOLERANCE = 1e-4
-"""Share of the largest entry by which a row may change in another batch, in single precision."""
+ROWS_TOLERANCE = 1e-4  # of the largest entry: a row may round so in another batch
 
 
 class AdditiveTarget(Target):

@@ -27,8 +27,7 @@ from skdp.functions.bernstein_basis import (
 )
 from skdp.functions.bernstein_order import chosen, iterated
 
-CHUNK_VALUES = 2**22
-"""Doubles of one work array, 32 MB."""
+CHUNK_VALUES = 2**22  # doubles of one work array, 32 MB
 
 
 class BernsteinTransformer(TransformerMixin, BaseEstimator):

@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-MAX_DEGREE = 1000
-"""Above it the largest binomial coefficient is no longer a double."""
-MAX_ORDER = 1000
-"""At this order the iteration interpolates all that the lattice resolves."""
-MAX_BASIS = 10**7
-"""Most basis functions of one box: 80 MB of coefficients."""
+MAX_DEGREE = 1000  # above it the largest binomial coefficient is no longer a double
+MAX_ORDER = 1000  # at this order the iteration interpolates all that the lattice resolves
+MAX_BASIS = 10**7  # most basis functions of one box: 80 MB of coefficients
 
 
 def bernstein_basis(u: NDArray[np.float64], degree: int) -> NDArray[np.float64]:

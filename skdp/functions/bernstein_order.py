@@ -17,8 +17,7 @@ from skdp.core.types import Matrix
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
 
 ORDERS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
-COST = 1.2
-"""Factor on the degrees of freedom; with 1 noise is followed too often."""
+COST = 1.2  # factor on the degrees of freedom; with 1 noise is followed too often
 
 
 def iterated(values: Matrix, order: int) -> Matrix:

@@ -31,12 +31,9 @@ from skdp.functions.lattice import stretch
 
 KERNEL_DENSITY = "sklearn.neighbors.KernelDensity"
 
-FAR = 1e3
-"""A record that is more bandwidths away from the box has no weight in it."""
-N_DISTANCES = 2**22
-"""Largest number of distances that are computed at a time."""
-TINY = 1e-280
-"""A kernel of less height is rounded by more than the bound allows for."""
+FAR = 1e3  # bandwidths from the box, beyond which a record has no weight in it
+N_DISTANCES = 2**22  # largest number of distances that are computed at a time
+TINY = 1e-280  # a kernel of less height is rounded by more than the bound allows for
 
 
 def check_known_density(estimator: Estimator, example: Dataset) -> None:

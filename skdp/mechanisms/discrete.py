@@ -22,12 +22,8 @@ from numpy.typing import NDArray
 from skdp.core.checks import shown
 from skdp.mechanisms.base import ByteSource
 
-MAX_SCALE = 2**52
-"""Largest scale of the integer noise, which keeps it within int64."""
-
-Flip = Callable[[NDArray[np.intp]], NDArray[np.bool_]]
-"""Flips one coin for each index that it is given, independently."""
-
+MAX_SCALE = 2**52  # largest scale of the integer noise, which keeps it within int64
+Flip = Callable[[NDArray[np.intp]], NDArray[np.bool_]]  # a coin for each index
 Digits = Callable[[int, int], int]
 """``digits(i, bits)`` is ``floor(2**bits x_i)``, of a number x_i that need not be rational."""
 

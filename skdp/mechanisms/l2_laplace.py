@@ -13,8 +13,7 @@ from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_l2_laplace
 from skdp.mechanisms.noise import Lattice, lattice_scale
 
-MOST_VALUES = 16
-"""Largest number of values, of which one candidate in sixty is accepted."""
+MOST_VALUES = 16  # with so many values one candidate in sixty is accepted
 
 
 def l2_laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[Lattice, int]:

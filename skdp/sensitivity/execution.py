@@ -28,14 +28,9 @@ from skdp.sensitivity.store import STORE, Evaluation
 S = TypeVar("S")
 T = TypeVar("T")
 
-STARTUP = 1.5
-"""Seconds of work from which workers are started: loky takes about one second to start."""
-
-CHUNK_SECONDS = 1.0
-"""Seconds of work in a chunk, of which an interrupt loses one."""
-
-CHUNKS_OF_WORKER = 4
-"""Chunks for each worker, at least, so that all end at about the same time."""
+STARTUP = 1.5  # seconds of work from which workers are started; loky takes about one second
+CHUNK_SECONDS = 1.0  # seconds of work in a chunk, of which an interrupt loses one
+CHUNKS_OF_WORKER = 4  # at least, so that all end at about the same time
 
 
 @dataclass(frozen=True)

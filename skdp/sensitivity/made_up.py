@@ -24,8 +24,7 @@ from skdp.core.types import Matrix
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.preconditions import OF_MEAN
 
-SLACK = 1e-9
-"""Relative share by which a change may exceed its bound, since it is computed in floats."""
+SLACK = 1e-9  # relative share by which a change, computed in floats, may exceed its bound
 
 
 def try_on_made_up(

@@ -30,17 +30,10 @@ from skdp.core.types import Matrix
 from skdp.sensitivity.drawing import draw, perturbed
 from skdp.sensitivity.store import STORE, Evaluation, key_in_store
 
-ROUNDING = 2.0**-46
-"""Share of a value that a dozen operations and the sum of a thousand numbers may lose."""
-
-BLOCK_SIZE = 1024
-"""Pairs of two records in a block."""
-
-MAX_BATCH = 2**20
-"""Numbers that are evaluated at a time (8 MB): wide rows come in smaller batches."""
-
-N_TYPICAL, N_GROUPS = 1000, 5
-"""Records that give a typical value, and the groups into which they are split."""
+ROUNDING = 2.0**-46  # share of a value that a dozen operations or a sum of a thousand may lose
+BLOCK_SIZE = 1024  # pairs of two records in a block
+MAX_BATCH = 2**20  # numbers evaluated at a time (8 MB): wide rows come in smaller batches
+N_TYPICAL, N_GROUPS = 1000, 5  # records that give a typical value, and their groups
 
 # Pilot pairs are kept whole, so their number is limited, and so are their differences (256 MB) and
 # values (as many).

@@ -24,8 +24,7 @@ from skdp.core.types import Container, Estimator
 
 Ranges = tuple[tuple[float, float], ...]
 
-OF_MEAN = "that the target is the mean of each column"
-"""The precondition of a bound of a mean."""
+OF_MEAN = "that the target is the mean of each column"  # the precondition of a bound of a mean
 
 
 @dataclass(frozen=True)

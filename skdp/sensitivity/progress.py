@@ -7,14 +7,9 @@ import multiprocessing
 import sys
 from time import perf_counter
 
-LONG = 10.0
-"""Seconds: of a run that takes longer, the expected duration is said, and how far it is."""
-
-FIRST_LOADS = 1.0
-"""Seconds: a first pair that takes less may only have loaded modules, so the second is awaited."""
-
-N_LINES = 10
-"""Lines that say how far a run is, at most."""
+LONG = 10.0  # seconds; of a longer run the expected duration is said, and how far it is
+FIRST_LOADS = 1.0  # seconds; a shorter first pair may only have loaded modules
+N_LINES = 10  # lines that say how far a run is, at most
 
 
 class Progress:

@@ -27,8 +27,7 @@ MAX_BYTES_OF_RUN = 2**26
 MAX_MADE = 8
 _OVERHEAD = 200  # bytes of an evaluation besides its numbers
 
-DRAWN = 2**64
-"""A seed from here on was drawn, or might have been, so nobody asks for its pairs again."""
+DRAWN = 2**64  # from here on a seed may have been drawn, so nobody asks for its pairs again
 
 
 class Evaluation(NamedTuple):

@@ -23,14 +23,9 @@ from skdp.exceptions import PrivacyLeakWarning
 from skdp.sensitivity.adapters import OracleAdapter
 from skdp.sensitivity.drawing import draw
 
-MAX_EQUAL = 30
-"""Equal draws in a row; a legitimate oracle of few possible datasets repeats one less often."""
-
-MAX_WORK = 10**6
-"""Steps of numpy after which two arrays count as sharing memory."""
-
-RELATIVE_ERROR = 1e-6
-"""Difference of two draws from one generator: some simulators round differently each time."""
+MAX_EQUAL = 30  # equal draws in a row; a legitimate oracle repeats a dataset less often
+MAX_WORK = 10**6  # steps of numpy after which two arrays count as sharing memory
+RELATIVE_ERROR = 1e-6  # of two draws from one generator: some simulators round anew each time
 
 
 def try_oracle(oracle: Oracle, n_samples: int, seed: int) -> Dataset:
