@@ -15,11 +15,7 @@ from scipy import special
 def clopper_pearson(
     successes: ArrayLike, trials: ArrayLike, alpha: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return exact confidence limits of a binomial probability, each one-sided at level `alpha`.
-
-    Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the
-    binomial", Biometrika 26, 1934.
-    """
+    """Return exact limits of a binomial probability, one-sided (Clopper and Pearson, 1934)."""
     k, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
     # At either end a limit is known, and the beta quantile undefined: replace k there.
     some, rest = np.maximum(k, 1), n - np.minimum(k, n - 1)

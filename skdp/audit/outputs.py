@@ -108,11 +108,8 @@ def as_outputs(returned: Container | Outputs) -> Outputs:
 
 @lru_cache(maxsize=2**16)
 def _read(text: str) -> tuple[float, int]:
-    """Return the nearest double of one entry, and a digest of what is no double, else 0.
-
-    Text that reads as a number is that number: numpy makes text of the numbers of a sample which
-    holds some text, and that depends on the other runs.
-    """
+    """Return the nearest double of one entry, and a digest of what is no double, else 0."""
+    # numpy makes text of all numbers of a sample that holds some text: they are numbers nonetheless
     try:
         value = float({"True": "1", "False": "0"}.get(text, text))
     except ValueError:
@@ -133,10 +130,7 @@ def index_among(known: NDArray, keys: NDArray) -> NDArray[np.intp]:
 
 
 class AtomTable:
-    """The values that repeat in a sample, of any type, and their index in new samples.
-
-    `atoms` are these values, sorted, and `share` is the part of the sample that they make up.
-    """
+    """The values that repeat in a sample, of any type, and their index in new samples."""
 
     def __init__(self, sample: Outputs) -> None:
         unique, first, counts = np.unique(sample.rows, return_index=True, return_counts=True)

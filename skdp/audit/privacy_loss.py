@@ -203,11 +203,7 @@ class Samples:
 
 
 def _bandwidth(sample: NDArray[np.float64], exponent: float) -> float:
-    """Return the normal-reference bandwidth ``1.06 s n**(-exponent/5)``.
-
-    The spread s is the smaller of the standard deviation and the normalized interquartile range,
-    and 1 for a constant.
-    """
+    """Return the normal-reference bandwidth ``1.06 s n**(-exponent/5)``, with a robust spread s."""
     deviation, robust = sample.std(), stats.iqr(sample) / 1.349
     spread = min(deviation, robust) if robust > 0 else deviation
     return 1.06 * (spread if spread > 0 else 1.0) * len(sample) ** (-exponent / 5)

@@ -87,27 +87,21 @@ def _rising(outputs: Outputs) -> NDArray[np.float64]:
 
 
 def learn_frequencies(x: Outputs, y: Outputs, keys: Keys) -> Score:
-    """Learn the log ratio of the frequencies of keys, summed over the keys of an output.
-
-    A ratio is pulled toward 0 by one standard error, and is 0 for rare and unknown keys.
-    """
+    """Learn the log ratio of the frequencies of keys, summed over the keys of an output."""
     in_x, in_y = keys(x).ravel(), keys(y).ravel()
     known, counts = np.unique(np.concatenate([in_x, in_y]), return_counts=True)
     known = known[counts >= MIN_ATOM_COUNT]
     indices = (index_among(known, each) for each in (in_x, in_y))
     n_x, n_y = (np.bincount(i[i >= 0], minlength=len(known)) + 0.5 for i in indices)
     ratio = np.log(n_x / n_y)
+    # pulled toward 0 by one standard error, and 0 for rare and unknown keys
     shrunk = np.sign(ratio) * np.maximum(np.abs(ratio) - np.sqrt(1 / n_x + 1 / n_y), 0.0)
     ratios = np.append(shrunk, 0.0)  # the last of unknown keys, whose index is -1
     return lambda new: ratios[index_among(known, keys(new))].reshape(len(new), -1).sum(axis=1)
 
 
 class _Cells:
-    """Numbers of cells: the atoms and, between them, intervals.
-
-    The intervals hold equal shares of the sample in the middle and ever smaller ones toward both
-    ends, where privacy losses live.
-    """
+    """Numbers of cells: atoms, and intervals between them, ever smaller toward both ends."""
 
     def __init__(self, x: Outputs, y: Outputs) -> None:
         pooled = Outputs.joined(x, y)
@@ -133,11 +127,7 @@ class _Cells:
 
 
 def _atoms(outputs: Outputs) -> NDArray[np.uint64]:
-    """Return keys of the whole output and of its columns.
-
-    An exact value now and then is lost among the intervals and in a classifier, and rare enough
-    that every run has to be learned from.
-    """
+    """Return keys of the whole output and of its columns, which show a rare exact value."""
     columns = range(outputs.n_columns) if 1 < outputs.n_columns <= MANY_COLUMNS else ()
     parts = [outputs.rows, *(outputs.column(j).rows + np.uint64(j + 1) for j in columns)]
     return np.stack(parts, axis=1)
@@ -187,16 +177,13 @@ def learn_classifier(x: Outputs, y: Outputs, seed: int) -> Score:
 
 @dataclass(frozen=True)
 class Rule:
-    """Guess x where the score is at least `above`, x' where it is at most `below`.
-
-    `value` is the lower bound that the rule is expected to reach in the final runs.
-    """
+    """Guess x where the score is at least `above`, x' where it is at most `below`."""
 
     name: str
     score: Score = field(repr=False)
     above: float
     below: float
-    value: float
+    value: float  # the lower bound to be expected in the final runs
 
     def __str__(self) -> str:
         parts = [f"x if {self.name} >= {self.above:.4g}"] if self.above < np.inf else []
@@ -224,17 +211,12 @@ def _tails(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray, NDA
 
 
 def choose_rule(candidate: Candidate, bound: Bound, n_final: float, both_sides: bool) -> Rule:
-    """Choose the thresholds of a score that will certify most in n_final runs on each dataset.
-
-    Guesses are on one side or, for tests that can use them, on both. For a given price of a wrong
-    guess the best half-line on either side is found separately; running over the prices gives
-    every undominated pair of thresholds.
-    """
+    """Choose the thresholds of a score that will certify most in n_final runs on each dataset."""
     name, score, in_x, in_y, level = candidate
     cut_x, right_x, wrong_x = _tails(in_x, in_y)
     cut_y, right_y, wrong_y = _tails(-in_y, -in_x)
     best_x, best_y = np.arange(len(cut_x)), np.arange(len(cut_y))
-    if both_sides:
+    if both_sides:  # for each price of a wrong guess the best half-line on either side
         price = np.exp(np.linspace(0.0, 12.0, 97))[:, None]
         best_x = np.argmax(right_x - price * wrong_x, axis=1)
         best_y = np.argmax(right_y - price * wrong_y, axis=1)

@@ -62,10 +62,7 @@ def with_bounded_code(
     *,
     n_samples: int,
 ) -> Any:
-    """Return a mechanism with a code for its noise, or without one where none can be learned.
-
-    Pilots and metric are as for `skdp.codes.encoder.with_learned_code`.
-    """
+    """Return a mechanism with a code for its noise, or without one where none can be learned."""
     noise, code = mechanism.unit_deviation(1), None
     in_range = _SMALLEST < sensitivity < _LARGEST and 0 < noise < _MOST_NOISE
     if in_range and len(values) >= LEAST_PILOTS and differences.any():
@@ -150,10 +147,7 @@ class _Problem(NamedTuple):
         return cls(covariance, axes, np.maximum(variances, 0), units.to)
 
     def leading(self, deviation: float, most: int) -> tuple[Matrix, Matrix]:
-        """Eigenvectors of S M S relative to S + s^2 I, as rows, and eigenvalues; first ones first.
-
-        The rows make S + s^2 I the identity.
-        """
+        """Return the first eigenvectors of S M S, which make S + s^2 I the identity, and values."""
         total = np.sqrt(self.variances + deviation**2)
         half = (self.variances / total)[:, None] * (self.axes.T @ self.to)
         d = len(half)

@@ -17,16 +17,12 @@ _ORDINARY = math.sqrt(2 / math.pi)  # mean absolute value of a normal variable o
 
 
 class Rows(NamedTuple):
-    """Rows of a candidate in output units, and what their weights follow from.
-
-    `factors` are the squared lengths of the columns of the inverse. Of square rows they are None,
-    and all rows have the same weight.
-    """
+    """Rows of a candidate in output units, and what their weights follow from."""
 
     matrix: Matrix
     changes: Matrix
     variances: Matrix
-    factors: Matrix | None
+    factors: Matrix | None  # squared lengths of the columns of the inverse; None of square rows
 
     def encoder(self, noise: Noise, ratio: float) -> Matrix:
         """Return T such that the noise has a variance of about 1; no rows where it must not."""

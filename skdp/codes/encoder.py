@@ -334,10 +334,7 @@ class _Candidate(NamedTuple):
 
 
 def _chosen(tried: list[_Candidate], unread: float, are_alike: bool = False) -> _Candidate:
-    """Choose among those about as good as the best: all numbers if most can be learned, or few.
-
-    Of those with as few the first is taken, but where points are alike the best.
-    """
+    """Choose among those about as good as the best: all numbers if most can be learned, or few."""
     least = min(each.error for each in tried)
     good = [each for each in tried if each.error <= _AS_GOOD * least]
     square = [each for each in good if len(each.encoder) == each.encoder.shape[1]]

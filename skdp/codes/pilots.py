@@ -27,10 +27,7 @@ _MATTERS = 0.1  # of a deviation: by so much no rounding changes what is learned
 
 
 def center_of(values: Matrix) -> Matrix:
-    """Return the means of pilot values; of a number that is the same in all of them, that number.
-
-    The mean of equal numbers need not be the number, and its rounding would pass for a deviation.
-    """
+    """Return the means of pilot values; of equal ones their number, which has no rounding."""
     return np.where((values == values[0]).all(axis=0), values[0], values.mean(axis=0))
 
 
@@ -169,10 +166,7 @@ def _diagonal_of(metric: Matrix) -> Matrix:
 
 
 def in_units(differences: Matrix, metric: Matrix | None, least: float) -> tuple[Matrix, Matrix]:
-    """Give each value the unit of its own mean change, and floor the metric in these units.
-
-    Then nothing that is learned depends on the units in which the values came.
-    """
+    """Give each value the unit of its mean change, as units mean nothing, and floor the metric."""
     units = np.abs(differences).mean(axis=0)
     units[units == 0] = np.median(units[units > 0])
     if metric is None:

@@ -41,15 +41,11 @@ def named(module: str, names: str) -> list[str]:
 
 
 class ClassTable(Mapping[type, Value]):
-    """A value for each of some classes of scikit-learn, written by name, and for classes added.
-
-    A subclass is not in the table. Only iteration imports the classes, of which it skips those that
-    this version of scikit-learn lacks. `added` is for classes of other packages.
-    """
+    """A value for each of some classes, not of their subclasses; iteration imports them."""
 
     def __init__(self, values: Mapping[str, Value]):
         self._values = dict(values)
-        self.added: dict[type, Value] = {}
+        self.added: dict[type, Value] = {}  # of other packages
 
     def inherited(self, kind: type, default: Value) -> Value:
         """Return the value of the nearest class of scikit-learn that a class is or derives from."""

@@ -88,11 +88,7 @@ def n_records(container: Container) -> int:
 
 
 def take_records(container: Container, indices: NDArray[np.integer]) -> Container:
-    """Return the records at `indices`, in that order, in a new container of the same class.
-
-    An index may repeat. Sparse records come back without duplicates, with indices of the same type,
-    and frames of pandas with new labels of their rows, which are no part of a record.
-    """
+    """Return the records at `indices`, which may repeat, in a new container of the same class."""
     if isinstance(container, np.ndarray):
         return container.take(indices, axis=0)
     if sparse.issparse(container):

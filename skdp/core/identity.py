@@ -49,11 +49,7 @@ class Keyed:
 
 
 def key_of(thing: object, takes_keys: bool = True) -> str:
-    """Return the key of a target, or one that is equal in every process for equal things only.
-
-    Without a name it gets a key that equals no other; `obstacle_of` says why. Where `takes_keys` is
-    false, so does what has a key of its user's, who may have forgotten to change it.
-    """
+    """Return the key of a target, or one that equal things have in every process, and no others."""
     content, obstacle = _read(thing, takes_keys)
     return f"{_UNNAMED}{secrets.token_hex(16)}: {obstacle}" if obstacle else content
 
@@ -88,10 +84,7 @@ def check_key(key: object, owner: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def origin_of(module: str | None) -> str | None:
-    """Name what installed a module, with its version; None for a module of the user's own.
-
-    The standard library has no version, so that keys agree in all versions of Python.
-    """
+    """Name what installed a module, with its version but for Python's own; None for a user's."""
     if module not in sys.modules:
         return None
     file, top = getattr(sys.modules[module], "__file__", None), module.partition(".")[0]

@@ -174,10 +174,7 @@ def _as_words(y: NDArray) -> NDArray:
 
 
 def labels_among(y: Container, classes: list[NDArray]) -> NDArray:
-    """Replace each label that is not public, or missing, by the first public one.
-
-    So a single record decides neither about a refusal nor about the type of the labels.
-    """
+    """Replace labels that are not public by the first one: no record decides of a refusal."""
     are_numbers = all(labels.dtype.kind in "biuf" for labels in classes)
     for dtype in [] if isinstance(y, list) else dtypes_of(y):
         tells = not (is_object(dtype) or categories_of(dtype))

@@ -185,10 +185,7 @@ class Schema:
         return replace(self, parts=tuple(map(Form.agree, self.parts, theirs)))
 
     def convert(self, dataset: Dataset, owner: str) -> Dataset:
-        """Return the same records in these forms, or raise ValueError, which holds no value.
-
-        Parts that have the form already are not copied; numbers may be rounded to floats.
-        """
+        """Return the same records in these forms, or raise ValueError, which holds no value."""
         given = tuple(part for part in dataset if part is not None)
         if len(given) != len(self.parts):
             hint = ""

@@ -1,4 +1,7 @@
-"""The nearest vector of probabilities."""
+"""The nearest vector of probabilities.
+
+Held, Wolfe and Crowder, "Validation of subgradient optimization", Mathematical Programming 6, 1974.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
-    """Move each row to the nearest vector of probabilities.
-
-    ``max(values - t, 0)`` with t, row by row, such that the sum is one.
-
-    References
-    ----------
-    Held, Wolfe and Crowder, "Validation of subgradient optimization", Mathematical Programming 6,
-    1974.
-    """
+    """Move each row to the nearest vector of probabilities, ``max(row - t, 0)`` of sum one."""
     rows = np.asarray(values, dtype=np.float64)
     rows = rows - rows.max(axis=1, keepdims=True)  # has the same nearest point
     descending = -np.sort(-rows, axis=1)

@@ -52,15 +52,11 @@ _ROUNDING = 1e-12
 
 
 class Reading(NamedTuple):
-    """The reading of a code along its axes, averaged over the alphas.
+    """The reading of a code along its axes, averaged over the alphas."""
 
-    The `gains` are the diagonal of alpha (alpha H + s^2 I)^-1. `left` is the share of the prior
-    variance that stays open along each axis. Beyond the code, `wider` times that variance stays.
-    """
-
-    gains: Matrix
-    left: Matrix
-    wider: float
+    gains: Matrix  # the diagonal of alpha (alpha H + s^2 I)^-1
+    left: Matrix  # the share of the prior variance that stays open along each axis
+    wider: float  # so many times the prior variance stays beyond the code
 
 
 class Spectrum(NamedTuple):
@@ -116,12 +112,9 @@ class Spectrum(NamedTuple):
 
 
 def principal_axes(code: Matrix) -> tuple[Matrix, Matrix]:
-    """Return the variances of a code along its axes, and the axes, given its covariance.
-
-    Uncorrelated numbers are their own axes: where some have the same variance, the axes that an
-    eigendecomposition finds would depend on rounding.
-    """
+    """Return the variances of a code along its axes, and the axes, given its covariance."""
     variances = np.diag(code)
+    # numbers that are uncorrelated are their own axes: rounding would choose among equal variances
     sizes = np.sqrt(np.abs(variances))
     if (np.abs(code - np.diag(variances)) <= _ROUNDING * np.multiply.outer(sizes, sizes)).all():
         return variances, np.eye(len(code))

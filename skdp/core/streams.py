@@ -62,10 +62,7 @@ def trial_key(trial: int) -> Key:
 
 
 def streams(seed: int, key: Key) -> tuple[Generator, int]:
-    """Return the generator of the records, and a seed for the target.
-
-    Streams under different keys are independent. The seed of the target is in [0, 2^31).
-    """
+    """Return the generator of the records, and a seed in [0, 2^31) for the target."""
     rng = np.random.default_rng(SeedSequence(seed, spawn_key=key))
     return rng, int(rng.integers(2**31))
 

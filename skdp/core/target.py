@@ -185,10 +185,7 @@ class Target(Keyed, ABC):
 def pair_values(
     target: Target, records: Dataset, seed: int, position: int = -1
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Evaluate a target on the two neighboring datasets made from n + 1 public records.
-
-    Both evaluations share the seed. `position` is where the replaced record stands.
-    """
+    """Evaluate a target with one seed on the two datasets of `neighboring_pair`."""
     dataset, neighbor = neighboring_pair(records, position)
     first, second = dataset.parts, neighbor.parts
     value = target(*first, seed=seed)

@@ -117,10 +117,7 @@ def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> KnownMet
 
 
 def stretch(transformer: BernsteinTransformer, seen: Matrix) -> float:
-    """Return by which factor affine steps stretch the box, given the lattice as `seen` after them.
-
-    It is 1 where the steps are not affine, or lead to another number of columns.
-    """
+    """Return how much affine steps stretch the box, from the lattice `seen` after them; else 1."""
     seen, lattice = np.asarray(seen, dtype=np.float64), transformer.lattice_
     if seen.shape != lattice.shape or np.array_equal(seen, lattice):
         return 1.0

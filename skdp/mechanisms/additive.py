@@ -58,10 +58,7 @@ class AdditiveMechanism(Mechanism):
         return math.ldexp(self._spread(n_values) * scale, lattice.exponent)
 
     def unit_deviation(self, n_values: int) -> float:
-        """Return the standard deviation of the noise in each of so many numbers, for sensitivity 1.
-
-        The lattice, which adds little, is left out.
-        """
+        """Return the standard deviation of the noise for sensitivity 1, without the lattice."""
         return self._spread(n_values) / float(self.epsilon)
 
     @property

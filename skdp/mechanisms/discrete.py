@@ -156,11 +156,7 @@ def bernoulli_exp(flip: Flip, size: int, source: ByteSource) -> NDArray[np.bool_
 def bernoulli_exp_power(
     flip: Flip, powers: NDArray[np.int64], source: ByteSource
 ) -> NDArray[np.bool_]:
-    """Flip coins that show heads with probability exp(-p_i)^powers_i.
-
-    All of powers_i independent coins of `bernoulli_exp` have to show heads. The flipping stops
-    at the first tail, so large powers cost no more than small ones.
-    """
+    """Flip coins that show heads with probability exp(-p_i)^powers_i, up to the first tail."""
     heads = np.ones(powers.size, dtype=bool)
     alive = np.flatnonzero(powers > 0)
     flipped = 0

@@ -39,10 +39,7 @@ def gaussian_delta(epsilon: float, sigma: float) -> float:
 
 
 def gaussian_sigma(epsilon: float, delta: float) -> float:
-    """Return the smallest standard deviation of continuous noise per unit of L2 sensitivity.
-
-    It is rounded up, by at most 1e-8 of it (section 3 of Balle and Wang).
-    """
+    """Return the least deviation of continuous noise for L2 sensitivity 1, rounded up by 1e-8."""
     return _smallest(lambda sigma: gaussian_delta(epsilon, sigma) <= delta, start=1.0)
 
 
@@ -82,10 +79,7 @@ def lattice_delta(epsilon: float, sigma: float, steps: float, n_values: int) -> 
 def gaussian_scale(
     sensitivity: float, n_values: int, epsilon: float, delta: float
 ) -> tuple[Lattice, int]:
-    """Choose the lattice and the integer parameter of the Gaussian noise, from public numbers.
-
-    It is the smallest parameter whose `lattice_delta` is at most delta.
-    """
+    """Choose the lattice, and the least parameter whose `lattice_delta` is at most delta."""
     epsilon, delta = float(epsilon), float(delta)  # numpy's float32 would compute in float32
     charge = math.isqrt(n_values - 1) + 1  # sqrt(n_values), rounded up
     ratio = gaussian_sigma(epsilon, delta)

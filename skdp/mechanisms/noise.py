@@ -41,11 +41,7 @@ class OperatingSystemBytes:
 
 
 def byte_source(random_state: Seed = None) -> ByteSource:
-    """Turn a `random_state` into a source of random bytes.
-
-    No generator is taken: `clone` copies it with its state, and so two releases with the same noise
-    would look like two draws.
-    """
+    """Turn a `random_state` into a source of random bytes."""
     if random_state is None:
         return OperatingSystemBytes()
     if not is_whole(random_state):

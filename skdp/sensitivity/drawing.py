@@ -29,10 +29,7 @@ def draw(
     full: bool = False,
     allow_nan: bool = False,
 ) -> Dataset:
-    """Ask an oracle for records, check them, and bring them into the form of the private ones.
-
-    `full` checks every value too; without a schema `allow_nan` says whether X may lack numbers.
-    """
+    """Ask an oracle for records, check them (`full`: each value), and bring them into a schema."""
     name = f"The oracle {oracle.description}"
     try:
         sample = oracle(n_samples, rng)

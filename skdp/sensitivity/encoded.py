@@ -35,10 +35,7 @@ _MOST = 1e300  # a larger code might overflow
 
 @dataclass(frozen=True)
 class EncodedSensitivity(KnownSensitivity):
-    """A bound on how much one record can change the code of a target, from one on its values.
-
-    Values are clipped to within `reach` of the mean of the code.
-    """
+    """A bound on the change of the code of values, which are clipped to `reach` around its mean."""
 
     reach: float = 0.0
 

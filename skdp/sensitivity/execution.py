@@ -35,14 +35,11 @@ CHUNKS_OF_WORKER = 4  # at least, so that all end at about the same time
 
 @dataclass(frozen=True)
 class Job(Generic[T]):
-    """What is done for some pairs: they are evaluated, and something is made of what comes back.
-
-    `key` names the run in the store of the process; it is empty where nothing may be kept.
-    """
+    """Work on some pairs: evaluate and finish them; without a `key` no evaluation is kept."""
 
     evaluate: Callable[[range], Any]
     finish: Callable[[Any], T]
-    key: str
+    key: str  # of the run in the store
 
     def __call__(self, pairs: range) -> tuple[Any, T]:
         """Return the evaluations, if they may be kept, and what is made of them."""
@@ -58,14 +55,9 @@ def run(
     n_jobs: int | None,
     verbose: int | None,
     later: int = 0,
-    at_once: int = 1,
+    at_once: int = 1,  # so many pairs take about as long as one
 ) -> Generator[T, None, None]:
-    """Yield what is made of the pairs, in their order, chunk by chunk.
-
-    The first pairs are `known`, and so many `at_once` take about as long as one. A job returns the
-    same in any process, so it does not matter which pairs workers evaluate. Closing the generator
-    ends them.
-    """
+    """Yield what is made of the pairs, in order, chunk by chunk; the first ones are `known`."""
     if known:
         yield run_chunk(job.finish, known)
     pairs = range(len(known), n_pairs)

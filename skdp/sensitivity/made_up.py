@@ -30,10 +30,7 @@ SLACK = 1e-9  # relative share by which a change, computed in floats, may exceed
 def try_on_made_up(
     target: Target, schema: Schema, known: KnownSensitivity
 ) -> tuple[tuple[int, ...] | None, Matrix | None]:
-    """Return the shape of a function's values and a value within the ranges, None where not known.
-
-    A function is refused that returns no numbers, or that one record moves by more than its bound.
-    """
+    """Return the shape of a function's values and one in the ranges, or refuse the function."""
     shape = within = None
     bounded = known.bounded(target)
     with quiet(), suppress(MisfitError):  # not each form can be made up

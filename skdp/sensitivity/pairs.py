@@ -69,10 +69,7 @@ class PairSource:
         return [self.evaluate(pair) for pair in pairs]
 
     def evaluate(self, pair: int, shake: bool = False) -> Evaluation:
-        """Evaluate the target on both datasets of a pair.
-
-        `shake` perturbs the records, which shows the rounding of a value.
-        """
+        """Evaluate the target on both datasets of a pair; `shake` perturbs the records."""
         rng, target_seed = streams(self.seed, self.key_of(pair))
         records = draw(self.oracle, self.n_samples + 1, rng, schema=self.schema)
         position = int(rng.integers(self.n_samples))
@@ -179,17 +176,13 @@ def are_rounding(
 
 
 class RecordPairs:
-    """Measure pairs of two records, given what each record adds to the value.
-
-    `records` are n_samples + 1 of any dataset of the oracle. What the records that both datasets
-    share add to the value is taken from them, the same for all pairs.
-    """
+    """Measure pairs of two records, given the `rows` of any: what each one adds to the value."""
 
     at_once = BLOCK_SIZE
 
     def __init__(self, source: PairSource, rows: Rows, geometry: Geometry, records: Dataset):
         self.source, self.rows, self.geometry = source, rows, geometry
-        self.shared = _typical_value(rows, records)
+        self.shared = _typical_value(rows, records)  # what all others add, the same for all pairs
         self.n_rows = min(BLOCK_SIZE, max(1, MAX_BATCH // max(1, self.shared.size)))
 
     def __call__(self, pairs: range) -> Iterator[Outcomes]:
@@ -220,16 +213,13 @@ def _typical_value(rows: Rows, records: Dataset) -> NDArray[np.float64]:
 
 
 def pilot_rows(pairs: Iterable[Evaluation]) -> Pilots:
-    """Return the first value of each pilot pair, raveled, and the whole difference, in two rows.
-
-    None stands where the target fails or a number is not finite. A difference that rounding
-    explains is set to zero, since a code would take the rounding of a constant for a scale.
-    """
+    """Return value and difference of each pilot pair, raveled; None where it has no numbers."""
     pilots: Pilots = []
     for pair in pairs:
         pilots.append(None)
         if pair.failure is None:
             value, other = pair.values
+            # a code would take the rounding of a constant for a scale
             difference = np.where(within_rounding(value, other), 0.0, value - other)
             rows = np.array([value.ravel(), difference.ravel()])
             pilots[-1] = rows if np.isfinite(rows).all() else None
@@ -237,10 +227,7 @@ def pilot_rows(pairs: Iterable[Evaluation]) -> Pilots:
 
 
 def gather_pilots(chunks: Iterable[Pilots], n_pairs: int) -> tuple[Matrix, Matrix]:
-    """Return values and differences of pilot pairs, as many as fit into memory.
-
-    The first pair that has a value tells how many numbers it holds.
-    """
+    """Return values and differences of pilot pairs, as many as fit into memory."""
     kept, n_kept = np.empty((2, 0, 0)), 0
     for pair, rows in enumerate(chain.from_iterable(chunks), start=1):
         if rows is not None and rows.size:

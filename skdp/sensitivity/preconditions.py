@@ -29,15 +29,11 @@ OF_MEAN = "that the target is the mean of each column"  # the precondition of a 
 
 @dataclass(frozen=True)
 class EstimatorRule:
-    """The linear classifiers of two classes that a bound was proved for.
+    """The linear classifiers of two classes that a bound was proved for."""
 
-    The class of scikit-learn, with its module, the parameters that must have a value, and those in
-    which the bound grows, with the value that it was computed for.
-    """
-
-    kind: str
-    equal: tuple[tuple[str, object], ...]
-    at_most: tuple[tuple[str, float], ...] = ()
+    kind: str  # the class of scikit-learn, with its module
+    equal: tuple[tuple[str, object], ...]  # parameters that must have a value
+    at_most: tuple[tuple[str, float], ...] = ()  # parameters in which the bound grows
 
     attributes: ClassVar[tuple[str, ...]] = ("coef_", "intercept_")
 
@@ -110,10 +106,7 @@ def check_clippable(X: Container, dtypes: Iterable[DType], ranges: Ranges) -> No
 
 
 def clip(X: Container, ranges: Ranges) -> Container:
-    """Move each record to the nearest one in the box, in the same kind of container, in doubles.
-
-    A missing number becomes 0 and is clipped like any other.
-    """
+    """Move records to the nearest ones in the box, as doubles; a missing number counts as 0."""
     low, high = np.array(ranges, dtype=np.float64).T
     if sparse.issparse(X):
         rows = X.astype(np.float64).tocsr(copy=True)

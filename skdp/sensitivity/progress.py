@@ -13,10 +13,7 @@ N_LINES = 10  # lines that say how far a run is, at most
 
 
 class Progress:
-    """The pairs that are done, and how long the others take.
-
-    `later` is the number of pairs of the next run, which the expected duration counts too.
-    """
+    """The pairs that are done, and how long the others and those of a `later` run take."""
 
     def __init__(self, total: int, verbose: int | None, n_workers: int, later: int = 0):
         self.total, self.later, self.n_workers = total, later, n_workers

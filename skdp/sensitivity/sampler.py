@@ -279,13 +279,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         n_pairs: int,
         later: int = 0,
     ) -> Generator[T, None, None]:
-        """Evaluate pairs chunk by chunk, but those that are in the store.
-
-        The first pair is always evaluated. If it differs from what is kept, as where a package was
-        patched or reloaded, the others count for nothing.
-        """
+        """Evaluate pairs chunk by chunk, but those that are in the store."""
         key = key_in_store(*source.facts)
-        known = STORE.first(key, n_pairs)
+        known = STORE.first(key, n_pairs)  # void if a package was patched or reloaded since
         if known and run_chunk(source, range(1))[0].bits != known[0].bits:
             STORE.forget(key)
             known = []

@@ -69,10 +69,7 @@ class Store:
         return [found[number] for number in takewhile(found.__contains__, range(n))]
 
     def keep(self, key: str, found: Mapping[int, Evaluation], n_in_all: int = 1) -> bool:
-        """Keep evaluations, and drop the runs that were not used for the longest time.
-
-        Return False, and keep none, if there is no room for `n_in_all` of their size.
-        """
+        """Keep evaluations, for the runs used longest ago; or return False if all do not fit."""
         for value in (value for each in found.values() for value in each.values):
             value.flags.writeable = False
         n_bytes = sum(each.n_bytes for each in found.values())
@@ -127,13 +124,10 @@ STORE = Store()
 def key_in_store(
     target: Target, oracle: Oracle, n_samples: int, seed: int, schema: Schema, *others: object
 ) -> str:
-    """Return the key of all that determines evaluations; empty where nothing may be used again.
-
-    A key of its user's does not count: a function may be edited in a notebook, and its key not.
-    """
+    """Return the key of all that determines evaluations; empty where none may be used again."""
     if seed >= DRAWN:
         return ""
     forms = [(part.key, part.index_dtype, list(map(str, part.names))) for part in schema.parts]
     facts = target, oracle, n_samples, seed, forms, get_config(), others
-    key = key_of(facts, takes_keys=False)
+    key = key_of(facts, takes_keys=False)  # whose code may be edited, and the key not
     return "" if obstacle_of(key) else key

@@ -51,10 +51,7 @@ def try_oracle(oracle: Oracle, n_samples: int, seed: int) -> Dataset:
 
 
 def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
-    """Refuse an oracle that holds the private records; warn of a function that reads them.
-
-    Only identity and shared memory are compared, so the answer depends on no value.
-    """
+    """Refuse an oracle that holds the private records in memory; warn of one that reads them."""
     if oracle is None:
         return
     source: Estimator = oracle
