@@ -12,7 +12,7 @@ from skdp.accounting.account import Account
 from skdp.accounting.ledger import MEMORY, Ledger, lock
 from skdp.accounting.spend import Spend, estimator_first
 from skdp.accounting.tally import BudgetTotal, Limits, check_limits
-from skdp.core.checks import LONGEST, check_count, check_kind, shown
+from skdp.core.checks import LONGEST, check_count, check_kind, check_rules, shown
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.exceptions import LedgerError
 
@@ -224,11 +224,9 @@ class PrivacyAccountant:
         ValueError
             If `delta` is out of range, or goes with a total that is not fixed.
         """
-        if delta is not None and not (fixed and 0 <= delta < 1):
-            raise ValueError(
-                "The 'delta' parameter of PrivacyAccountant.total must be in [0, 1), and goes with "
-                f"fixed=True. Got {shown(delta)}."
-            )
+        fits = delta is None or (fixed and 0 <= delta < 1)
+        rule = "be in [0, 1), and goes with fixed=True"
+        check_rules("PrivacyAccountant.total", delta=(delta, fits, rule))
         tally = self._account.current()
         return tally.fixed_total(self._limits, delta) if fixed else tally.total(self._limits)
 
@@ -282,11 +280,8 @@ class PrivacyAccountant:
             If a block of another ledger is open.
         """
         fits = isinstance(label, str) and label.isprintable() and len(label) <= LONGEST
-        if not (label is None or fits):
-            raise ValueError(
-                "The 'label' parameter of PrivacyAccountant.as_default must be a string of one "
-                f"line, of at most {LONGEST} characters. Got {shown(label)}."
-            )
+        rule = f"be a string of one line, of at most {LONGEST} characters"
+        check_rules("PrivacyAccountant.as_default", label=(label, label is None or fits, rule))
         named = self if label is None else _of(self._account, label)
         with lock:
             for other in blocks:

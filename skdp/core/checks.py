@@ -142,11 +142,7 @@ def check_levels(
         raise TypeError(
             f"The {name!r} parameter of {owner} must hold real numbers. Got {shown(values)}."
         )
-    if np.any(levels < low):
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must hold numbers of at least {low:g}. "
-            f"Got {shown(values)}."
-        )
+    check_rules(owner, **{name: (values, not np.any(levels < low), f"be at least {low:g}")})
     return levels
 
 

@@ -10,7 +10,7 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import check_kind, shown
+from skdp.core.checks import check_kind, check_rules
 from skdp.core.code import PublicCode
 
 ROUND_UP = 1 + 2.0**-48  # covers the rounding errors of a short formula
@@ -91,10 +91,7 @@ class Geometry:
         raise TypeError("Geometry has no subclasses: another norm would pass for one of its own.")
 
     def __post_init__(self) -> None:
-        if self.order not in _NAMES:
-            raise ValueError(
-                f"The 'order' parameter of Geometry must be 1, 2 or inf. Got {shown(self.order)}."
-            )
+        check_rules("Geometry", order=(self.order, self.order in _NAMES, "be 1, 2 or inf"))
         check_kind("code", self.code, "Geometry", PublicCode | None, "a PublicCode or None")
 
     @property
@@ -167,9 +164,7 @@ def as_geometry(geometry: Geometry | str, owner: str) -> Geometry:
     """Return a geometry as it is, and the name of a norm as a geometry."""
     if isinstance(geometry, Geometry):
         return geometry
-    if not isinstance(geometry, str) or geometry not in _ORDERS:
-        raise ValueError(
-            f"The 'geometry' parameter of {owner} must be 'l1', 'l2', 'sup' or a Geometry, such as "
-            f"mechanism.geometry. Got {shown(geometry)}."
-        )
+    rule = "be 'l1', 'l2', 'sup' or a Geometry, such as mechanism.geometry"
+    is_name = isinstance(geometry, str) and geometry in _ORDERS
+    check_rules(owner, geometry=(geometry, is_name, rule))
     return Geometry(_ORDERS[geometry])

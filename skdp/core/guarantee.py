@@ -252,13 +252,10 @@ class NoiseLaw:
     parameter: float
 
     def __post_init__(self) -> None:
-        if self.kind not in ("laplace", "gaussian", "pure"):
-            raise ValueError(
-                "The 'kind' parameter of NoiseLaw must be 'laplace', 'gaussian' or 'pure'. "
-                f"Got {shown(self.kind)}."
-            )
-        if not self.parameter > 0:
-            raise ValueError(
-                f"The 'parameter' of NoiseLaw must be above 0. Got {shown(self.parameter)}."
-            )
+        known = self.kind in ("laplace", "gaussian", "pure")
+        check_rules(
+            "NoiseLaw",
+            kind=(self.kind, known, "be 'laplace', 'gaussian' or 'pure'"),
+            parameter=(self.parameter, self.parameter > 0, "be above 0"),
+        )
         object.__setattr__(self, "parameter", float(self.parameter))

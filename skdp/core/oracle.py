@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp.core.default import class_name, default
+from skdp.core.default import CLASS_NAME
 from skdp.core.types import Sample
 
 
@@ -44,7 +44,7 @@ class Oracle(ABC):
     ('Incomes', (3, 1))
     """
 
-    description: str = default(class_name)
+    description: str = CLASS_NAME
     classes_: NDArray | None = None
     independent_records: bool = False
 

@@ -7,7 +7,7 @@ import secrets
 import numpy as np
 from numpy.random import Generator, SeedSequence
 
-from skdp.core.checks import is_whole, shown
+from skdp.core.checks import check_rules, is_whole, shown
 from skdp.core.types import Seed
 
 Key = tuple[int, ...]
@@ -70,10 +70,7 @@ def streams(seed: int, key: Key) -> tuple[Generator, int]:
 def public_seed(source: Seed, name: str, owner: str) -> int:
     """Reduce a source of randomness to one integer that can be reported."""
     if is_whole(source):
-        if source < 0:
-            raise ValueError(
-                f"The {name!r} parameter of {owner} must not be negative. Got {source}."
-            )
+        check_rules(owner, **{name: (source, source >= 0, "not be negative")})
         return int(source)
     if source is None:
         return secrets.randbits(128)

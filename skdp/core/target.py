@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset, belongs_to, neighboring_pair
-from skdp.core.default import class_name, default
+from skdp.core.default import CLASS_NAME
 from skdp.core.identity import Keyed, check_key
 from skdp.core.metric import OutputMetric
 from skdp.core.types import Container, Named
@@ -63,7 +63,7 @@ class Target(Keyed, ABC):
     ('Range', array([2.]))
     """
 
-    description: str = default(class_name)
+    description: str = CLASS_NAME
     allow_nan: bool = False
     fits_estimator: bool = False
     needs_labels: bool = False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.checks import shown
+from skdp.core.checks import check_rules
 from skdp.displays.drawing import Display, Look
 from skdp.estimator import PrivateEstimator
 from skdp.result import Release
@@ -99,11 +99,8 @@ class ReleaseDisplay(Display):
         """
         summary = estimator.summary()
         of = [split_entry(name)[0] for name in summary.names]
-        if attribute is not None and attribute not in of:
-            raise ValueError(
-                "The 'attribute' parameter of ReleaseDisplay.from_estimator must be one of "
-                f"{list(dict.fromkeys(of))}. Got {shown(attribute)}."
-            )
+        is_one, rule = attribute is None or attribute in of, f"be one of {list(dict.fromkeys(of))}"
+        check_rules("ReleaseDisplay.from_estimator", attribute=(attribute, is_one, rule))
         chosen = [i for i, name in enumerate(of) if attribute in (None, name)]
         rows = chosen[:MOST_NUMBERS]
         return cls(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skdp.core.checks import check_count, floats, shown
+from skdp.core.checks import check_count, check_rules, floats
 from skdp.displays.drawing import Display, Look
 from skdp.plan import ReleasePlan
 from skdp.search.public import as_test_oracle, simulation_seed
@@ -120,11 +120,8 @@ class PrivacyUtilityDisplay(Display):
         owner = "PrivacyUtilityDisplay.from_plan"
         numbers = floats(epsilons)
         levels = np.array([]) if numbers is None else np.unique(numbers)
-        if levels.size == 0 or not np.isfinite(levels).all() or levels[0] <= 0:
-            raise ValueError(
-                f"The 'epsilons' parameter of {owner} must be positive and finite numbers. "
-                f"Got {shown(epsilons)}."
-            )
+        good = levels.size > 0 and np.isfinite(levels).all() and levels[0] > 0
+        check_rules(owner, epsilons=(epsilons, good, "be positive and finite numbers"))
         check_count("n_datasets", n_datasets, owner)
         test = as_test_oracle(test_oracle, owner)
         seed = simulation_seed(np.random.default_rng(random_state))

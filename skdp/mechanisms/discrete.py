@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.checks import shown
+from skdp.core.checks import check_count
 from skdp.mechanisms.base import ByteSource
 
 MAX_SCALE = 2**52  # largest scale of the integer noise, which keeps it within int64
@@ -39,7 +39,7 @@ def discrete_laplace(scale: int, size: int, source: ByteSource) -> NDArray[np.in
     Values that would leave int64 are cut within `scale` of its end. `Lattice.to_floats` sends all
     of those to one and the same value, so nothing of the law is lost.
     """
-    _check_scale("scale", scale, "discrete_laplace")
+    check_count("scale", scale, "discrete_laplace", at_most=MAX_SCALE)
     largest = (2**63 - scale) // scale  # largest V for which X stays within int64
     signs, low, high = _laplace_parts(scale, size, source)
     return signs * (low + scale * np.minimum(high, largest))
@@ -71,7 +71,7 @@ def discrete_l2_laplace(
     exp(-norm(z) / t). The draws are rows. A coordinate beyond int64 is cut at its end.
     """
     wide = math.isqrt(size * scale * scale - 1) + 1
-    _check_scale("sqrt(size) * scale", wide, "discrete_l2_laplace")
+    check_count("sqrt(size) * scale", wide, "discrete_l2_laplace", at_most=MAX_SCALE)
     kept = np.empty((0, size), dtype=np.int64)
     while len(kept) < n_draws:
         # Candidates are independent, so the first accepted ones have the law of an accepted one.
@@ -113,7 +113,7 @@ def discrete_gaussian(sigma: int, size: int, source: ByteSource) -> NDArray[np.i
     product of q^2 coins of weight exp(-1/2), q of weight exp(-p / sigma) and one of weight
     exp(-p^2/(2 sigma^2)), so that no number outgrows 64 bits.
     """
-    _check_scale("sigma", sigma, "discrete_gaussian")
+    check_count("sigma", sigma, "discrete_gaussian", at_most=MAX_SCALE)
     kept = np.empty(0, dtype=np.int64)
     while kept.size < size:
         noise = discrete_laplace(sigma, int(1.4 * (size - kept.size)) + 8, source)
@@ -251,11 +251,3 @@ def below(bound: int, size: int, source: ByteSource) -> NDArray:
         words = words[words < bound]
         kept = np.concatenate([kept, words]) if kept.size else words
     return kept[:size]
-
-
-def _check_scale(name: str, scale: int, owner: str) -> None:
-    if not 1 <= scale <= MAX_SCALE:
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be an integer in [1, 2**52]. Got "
-            f"{shown(scale)}."
-        )

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.core.checks import is_whole
+from skdp.core.checks import check_rules, is_whole
 from skdp.core.types import Seed
 from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE
@@ -50,11 +50,7 @@ def byte_source(random_state: Seed = None) -> ByteSource:
             "is copied with its state and then gives two releases the same noise. Got an object of "
             f"type {type(random_state).__name__}. Leave it None, so that nobody knows the noise."
         )
-    if random_state < 0:
-        raise ValueError(
-            "The 'random_state' parameter of a release must be at least 0. "
-            f"Got {int(random_state)}."
-        )
+    check_rules("a release", random_state=(random_state, random_state >= 0, "be at least 0"))
     return np.random.default_rng(int(random_state))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.checks import check_ranges, shown
+from skdp.core.checks import check_ranges, check_rules, shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import belongs_to
 from skdp.core.dtypes import DType, holds_numbers
@@ -72,12 +72,9 @@ class EstimatorRule:
     def check_release(self, release: object) -> None:
         """Refuse to release attributes that the bound does not cover."""
         named = isinstance(release, Sequence) and set(release) <= set(self.attributes)
-        if not (named or is_auto(release)):
-            raise ValueError(
-                "The 'release' parameter of PrivateEstimator must be 'auto' or list some of "
-                f"{list(self.attributes)}, which the known sensitivity bounds. Got "
-                f"{shown(release)}."
-            )
+        some = f"some of {list(self.attributes)}, which the known sensitivity bounds"
+        rule = (release, named or is_auto(release), f"be 'auto' or list {some}")
+        check_rules("PrivateEstimator", release=rule)
 
 
 def as_ranges(ranges: object, owner: str) -> Ranges:

@@ -134,11 +134,9 @@ def _overlap(array: NDArray, other: NDArray) -> bool:
 
 def _are_equal(dataset: Dataset, other: Dataset, tolerance: float = 0.0) -> bool:
     """Return whether records are the same; of numbers `tolerance` is a relative difference."""
-    alike = all(type(a) is type(b) for a, b in zip(dataset, other, strict=True))
-    return alike and all(
-        _match(_entries(a), _entries(b), tolerance)
+    return all(
+        type(a) is type(b) and _match(_entries(a), _entries(b), tolerance)
         for a, b in zip(dataset, other, strict=True)
-        if a is not None
     )
 
 
