@@ -100,6 +100,25 @@ def test_what_is_no_such_ledger_is_refused(path, make, reopen, word):
     )
 
 
+FORMATS = {  # the columns of the releases and of the limits, by the version of the file
+    3: (
+        "id time label epsilon delta gamma relation law parameter assumed seeded",
+        "id epsilon delta gamma slack",
+    )
+}
+
+
+def test_other_columns_are_another_version(spent):
+    """If this fails, a file of the last version would be misread: raise VERSION, add its row."""
+    with closing(sqlite3.connect(spent)) as file:
+        version = file.execute("PRAGMA user_version").fetchone()[0]
+        found = [file.execute(f"PRAGMA table_info({table})") for table in ("spends", "ledger")]
+        columns = tuple(" ".join(row[1] for row in rows) for rows in found)
+    assert version == ledger.VERSION == max(FORMATS)
+    assert columns == FORMATS[version]
+    assert columns[0] == f"id {' '.join(ledger.COLUMNS)}"
+
+
 def test_rows_are_neither_changed_nor_deleted(spent):
     for statement in ("DELETE FROM spends", "UPDATE spends SET epsilon = 0", "DELETE FROM ledger"):
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
