@@ -13,9 +13,8 @@ from skdp.core.types import Container
 
 MIN_ATOM_COUNT = 5  # a value seen so often is an atom; those of a density do not repeat
 MIN_CONTINUOUS = 50  # so many other numbers are taken for a sample of a density
+# Among more numbers than these, as of a density in low precision, an atom stands out so many times.
 MANY_VALUES, STAND_OUT = 1000, 10
-"""Among more numbers than these, as of a density in low precision, an atom is so many times as
-frequent as a number on average."""
 
 _NAN_KEY = np.array([np.nan]).view(np.uint64)[0]
 _LARGEST = 1e100  # its square is still a number
@@ -26,17 +25,14 @@ _EXACT = 2**53  # below it each integer is a double
 class Outputs:
     """Outputs of several runs: matrices with a row for each run and a column for each entry.
 
-    `raw` is to be shown, and `values` are the nearest doubles, nan where an entry is no number.
-    `keys` are equal for equal entries: the bits of a double, else a digest of the text. So the two
-    zeros are two, all nan are one, and integers beyond 2**53 stay apart. `written` are the numbers
-    whose digits are looked at. Each is a function of the single output: an audit must not see the
-    other outputs in it, as numpy converts a whole sample together.
+    Each entry follows from the single output, though numpy converts a whole sample together. So the
+    two zeros are two, all nan are one, and integers beyond 2**53 stay apart.
     """
 
-    raw: NDArray
-    values: NDArray[np.float64]
-    keys: NDArray[np.uint64]
-    written: NDArray[np.float64]
+    raw: NDArray  # to be shown
+    values: NDArray[np.float64]  # the nearest doubles, nan where an entry is no number
+    keys: NDArray[np.uint64]  # equal for equal entries: the bits of a double, or a digest of text
+    written: NDArray[np.float64]  # the numbers whose digits are looked at
 
     def __len__(self) -> int:
         return len(self.values)

@@ -42,8 +42,7 @@ from skdp.core.code import PublicCode
 from skdp.core.metric import OutputMetric
 from skdp.core.types import Matrix
 
-# A norm stays so far below its bound that its own rounding does not matter.
-_INSIDE = 1 - 2.0**-30
+_INSIDE = 1 - 2.0**-30  # so far below its bound the rounding of a norm does not matter
 # Squares of smaller and larger sensitivities, or of so much noise, leave the range of doubles.
 _SMALLEST, _LARGEST = 1e-120, 1e120
 _MOST_NOISE = 1e20

@@ -58,15 +58,11 @@ from skdp.core.code import PublicCode
 from skdp.core.metric import KnownMetric, OutputMetric
 from skdp.core.types import Matrix
 
-# How many rows a code is tried with, where its noise depends on that.
-NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
-# With fewer pilots there is no prior to speak of.
-LEAST_PILOTS = 5
-# Per unit of sensitivity: with more noise squares would overflow, and nothing can be released.
-_MOST_NOISE = 1e100
+NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)  # rows that are tried, where the noise depends on how many
+LEAST_PILOTS = 5  # with fewer there is no prior to speak of
+_MOST_NOISE = 1e100  # per unit of sensitivity: with more, squares would overflow
 
-# Numbers of an encoder: 8 rows for a million values.
-_MOST_NUMBERS = 2**23
+_MOST_NUMBERS = 2**23  # of an encoder: 8 rows for a million values
 
 _N_FOLDS = 3
 _AS_GOOD = 1.15  # of the least squared error, which is 7 % of the error itself
@@ -86,8 +82,8 @@ def with_learned_code(
 ) -> Any:
     """Return a mechanism with a code for its noise, or without one where none can be learned.
 
-    `level` is the share of pairs that the calibration covers. `noise` is the size of the noise in
-    units of what the differences call for: less than 1 if they are of fewer records than there are.
+    `level` is the share of pairs that the calibration covers; `noise` is below 1 where the pilots
+    are of fewer records than there are, since a change is then as much larger.
     """
     order, deviation, most = mechanism.order, mechanism.unit_deviation, mechanism.most_values
     noises, code = [Noise(order, noise * deviation(1), level)], None
@@ -111,11 +107,8 @@ def learn_code(
 ) -> PublicCode | None:
     """Learn a code from pilot pairs, for noise of one size, or of one for each number of rows.
 
-    `values` are those of the first dataset of each pair, `differences` what the second one takes
-    away. The squared change of the output is ``v' metric v``; a vector is a diagonal, None the
-    identity. `shift` is the share of the records that may be unlike the oracle's. No code is
-    learned without noise, with noise beyond reason, without any difference or with fewer than 5
-    pilots.
+    The squared change of the output is ``v' metric v``; a vector is a diagonal, None the identity.
+    No code is learned without noise, with noise beyond reason, or without any difference.
     """
     n_pilots, d = values.shape
     matrix, local = matrix_of(metric, d)

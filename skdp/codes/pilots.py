@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from skdp.core.metric import KnownMetric, LocalMetric, OutputMetric
 from skdp.core.types import Matrix
 
-# Of more values no matrix of all by all is made, and a code has at most so many rows.
-MAX_DENSE = 2000
-MAX_RANK = 100
+MAX_DENSE = 2000  # of more values no matrix of all by all is made
+MAX_RANK = 100  # rows of a code
 
 # Of the largest eigenvalue of the metric: directions said to matter less are not believed. What is
 # said of every change is believed further than what is said of small ones.
@@ -68,10 +67,8 @@ def without_rounding(
     """Return pilots in which a number that differs by its rounding alone is the same in all.
 
     Such as the coefficient of a column that is constant in the oracle's records: it would be read
-    in units of its rounding, and so almost as it is where the column varies in private ones. What
-    is small need not be rounding, for units are anything. But rounding it is where the output does
-    not heed it, and where the last bits of the records matter to it as the records do. `shaken`
-    evaluates some pilots, and the same with other last bits.
+    in units of its rounding. A number is rounding where the output does not heed it, and the last
+    bits of the records matter to it as the records do: `shaken` evaluates some with other bits.
     """
     rounded = unheeded(values, differences, metric)
     if not rounded.any():
@@ -92,14 +89,11 @@ def seldom_change(differences: Matrix) -> NDArray[np.bool_]:
 def with_rare_changes(values: Matrix, differences: Matrix) -> Matrix:
     """Return pilot differences in which no number that varies seems to be one that never changes.
 
-    A number that differs between pilots, and that fewer than `_RARE` of the m pairs change, such as
-    a median of rounded numbers, changes by jumps that are too rare to be seen: with probability .05
-    up to 3 / m of all pairs hold one (the rule of three). So three of the pilots are said to change
-    it, by its standard deviation. Otherwise its scale would be made up, and a jump in one of the
-    pairs that calibrate could be worth a thousand of their usual norms.
+    A number that varies, and that fewer than `_RARE` of the m pairs change, such as a median of
+    rounded numbers, changes by rare jumps: with probability .05 up to 3 / m of all pairs hold one
+    (the rule of three). So three pilots are said to change it, by its standard deviation. Else a
+    jump in a pair that calibrates could be worth a thousand of the usual norms.
     """
-    if len(values) < _RARE:
-        return differences
     with np.errstate(over="ignore"):
         spread = values.std(axis=0)
     varies = np.isfinite(spread) & (spread > _ROUNDING * np.abs(values).max(axis=0))

@@ -27,8 +27,7 @@ from scipy import optimize
 
 from skdp.core.types import Matrix
 
-# Of the order statistic of the norms to the typical norm, until it is measured.
-FIRST_RATIO = 2.0
+FIRST_RATIO = 2.0  # of the order statistic to the typical norm, until it is measured
 
 _TURN = 1 / math.sqrt(3)  # where 2 x / (1 + x^2)^2 is largest; beyond it the cost is convex
 _MOST_PRICE = 2 * _TURN / (1 + _TURN**2) ** 2

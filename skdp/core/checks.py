@@ -21,9 +21,7 @@ LONGEST = 80  # most characters of a string that is shown; a longer one may be a
 
 
 def warn(
-    message: str,
-    category: type[Warning] = UserWarning,
-    once: set[tuple[str, int]] | None = None,
+    message: str, category: type[Warning] = UserWarning, once: set[tuple[str, int]] | None = None
 ) -> None:
     """Warn at the first line outside of skdp; a line in `once` was warned before."""
     frame, level = sys._getframe(1), 2

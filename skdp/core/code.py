@@ -21,8 +21,7 @@ from skdp.core.types import Matrix
 
 _PARTS = ("encoder", "mean", "deviations", "removable", "covariance")
 
-# A matrix of a larger condition number is singular to working precision.
-_MOST_CONDITION = 1e14
+_MOST_CONDITION = 1e14  # a matrix of a larger condition number is singular to working precision
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,9 +35,8 @@ REMEDY = (
 )
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
+# Of some modules; the table of all that are installed takes a third of a second.
 _DISTRIBUTIONS = {"sklearn": ["scikit-learn"], **{n: [n] for n in ("numpy", "scipy", "pandas")}}
-"""Of some modules; the table of all that are installed takes a third of a second."""
-
 _CHANCE = getattr(np.random.normal, "__self__", None)  # distributions of scipy refer to it
 _UNNAMED = "unnamed "
 

@@ -36,8 +36,8 @@ from skdp.core.dtypes import (
 from skdp.core.plain import as_array, plain
 from skdp.core.types import Container
 
+# A form in words: the class, the shape of a record, names and dtypes.
 Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
-"""A form in words: the class, the shape of a record, names and dtypes."""
 
 
 @dataclass(frozen=True)

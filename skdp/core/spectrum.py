@@ -38,17 +38,12 @@ from skdp.core.types import Matrix
 # The alphas, which multiply the variance of the prior. A wrong unit may be a factor of 10^6,
 # which is a factor of 10^12 for a variance.
 WIDENINGS = np.array([1, 2, 4, 8, 16, 64, 256, 1e4, 1e6, 1e8, 1e12, 1e16, 1e20, 1e24])
-# The prior weight of the other alphas relative to the least alpha, without a shift.
-_LIKELY = 0.02
-# Excess kurtosis of Laplace noise.
-LAPLACE = 3.0
-# Noise of a smaller kurtosis is treated as normal.
-_LEAST_KURTOSIS = 0.02
+_LIKELY = 0.02  # prior weight of other alphas relative to the least one, without a shift
+LAPLACE = 3.0  # excess kurtosis of Laplace noise
+_LEAST_KURTOSIS = 0.02  # noise of a smaller one is treated as normal
 
-# Variances below this share of the largest variance of the code are rounding errors of H.
-_LEAST_VARIANCE = 1e-15
-# Shares of a prior variance, and correlations, below this are rounding errors.
-_ROUNDING = 1e-12
+_LEAST_VARIANCE = 1e-15  # of the largest variance: smaller ones are rounding errors of H
+_ROUNDING = 1e-12  # shares of a prior variance, and correlations, below are rounding errors
 
 
 class Reading(NamedTuple):

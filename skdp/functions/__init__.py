@@ -2,10 +2,7 @@
 
 from skdp.functions.additive import AdditiveTarget
 from skdp.functions.lattice import BernsteinTarget
-from skdp.functions.released import (
-    ReleasedClassifier,
-    ReleasedRegressor,
-)
+from skdp.functions.released import ReleasedClassifier, ReleasedRegressor
 from skdp.functions.released_density import ReleasedDensity
 
 __all__ = [

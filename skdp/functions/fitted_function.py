@@ -29,38 +29,24 @@ from skdp.functions.lattice import (
     place_labels,
     stretch,
 )
-from skdp.functions.released import (
-    ReleasedClassifier,
-    ReleasedFunction,
-    ReleasedRegressor,
-)
+from skdp.functions.released import ReleasedClassifier, ReleasedFunction, ReleasedRegressor
 from skdp.functions.released_density import ReleasedDensity
 
 # The method that is released of each kind of estimator, the density of all others.
 METHODS: dict[str | None, str] = {"classifier": "decision_function", "regressor": "predict"}
 DENSITY = "score_samples"
 
-# Largest share of the oracle's records outside of the box.
-MOST_OUTSIDE = 0.5
+MOST_OUTSIDE = 0.5  # largest share of the oracle's records outside of the box
 
 
 class FittedFunctionTarget(Target):
-    """The target of a BernsteinTransformer: a function that an estimator learns, on its lattice.
-
-    A call fits a clone of the estimator, and evaluates it at the lattice points of a box, which
-    must hold at least half of the oracle's records. `restore` makes a ReleasedDensity,
-    ReleasedClassifier or ReleasedRegressor of released values alone. A density is clipped at zero
-    and normalized.
-    """
+    """The target of a BernsteinTransformer: a function that an estimator learns, on its lattice."""
 
     fits_estimator = True
     needs_labels = True
 
     def __init__(
-        self,
-        estimator: Estimator,
-        transformer: BernsteinTransformer,
-        public_fit: Estimator,
+        self, estimator: Estimator, transformer: BernsteinTransformer, public_fit: Estimator
     ):
         self.estimator = without_side_effects(estimator)
         names = getattr(public_fit, "feature_names_in_", None)

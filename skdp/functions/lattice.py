@@ -16,10 +16,8 @@ from skdp.functions.bernstein import BernsteinTransformer, rows_by_column
 from skdp.functions.bernstein_basis import gram_matrix, multiply_axes
 from skdp.functions.released import ReleasedRegressor
 
-# Largest number of released values for which the metric of the output is worked out.
-MAX_METRIC = 2000
-# The order that stands in for "auto" in the metric.
-MODERATE = 3
+MAX_METRIC = 2000  # most released values for which the metric of the output is worked out
+MODERATE = 3  # the order that stands in for "auto" in the metric
 
 
 class BernsteinTarget(Target):

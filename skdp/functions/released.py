@@ -99,10 +99,7 @@ class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
     """
 
     def __init__(
-        self,
-        transformer: BernsteinTransformer,
-        coefficients: ArrayLike,
-        classes: ArrayLike,
+        self, transformer: BernsteinTransformer, coefficients: ArrayLike, classes: ArrayLike
     ):
         super().__init__(transformer, coefficients)
         self.classes = classes

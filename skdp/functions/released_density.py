@@ -21,8 +21,7 @@ from skdp.functions.bernstein_basis import (
 )
 from skdp.functions.released import ReleasedFunction
 
-LEAST_MASS, MOST_MASS = 0.6, 2.0
-"""A density with less or more on its box is no longer that of the records."""
+LEAST_MASS, MOST_MASS = 0.6, 2.0  # outside of them a density is not that of the records
 
 
 class ReleasedDensity(ReleasedFunction):

@@ -139,10 +139,7 @@ class AdditiveMechanism(Mechanism):
         return 0.0 if code is None else self._deviation(code.n_released, sensitivity) ** 2
 
     def standard_errors(
-        self,
-        shape: tuple[int, ...],
-        sensitivity: float,
-        noisy: NDArray[np.float64] | None = None,
+        self, shape: tuple[int, ...], sensitivity: float, noisy: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
         n_values, code = math.prod(shape), self._public_code
         if n_values == 0 or math.isinf(self.epsilon):

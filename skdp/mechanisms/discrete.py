@@ -24,8 +24,7 @@ from skdp.mechanisms.base import ByteSource
 
 MAX_SCALE = 2**52  # largest scale of the integer noise, which keeps it within int64
 Flip = Callable[[NDArray[np.intp]], NDArray[np.bool_]]  # a coin for each index
-Digits = Callable[[int, int], int]
-"""``digits(i, bits)`` is ``floor(2**bits x_i)``, of a number x_i that need not be rational."""
+Digits = Callable[[int, int], int]  # (i, bits) -> floor(2**bits x_i), of any number x_i
 
 
 def discrete_laplace(scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:

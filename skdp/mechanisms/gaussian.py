@@ -97,8 +97,7 @@ def gaussian_scale(
             )
         lattice = Lattice(lattice.exponent + 1)
     sigma = _smallest(
-        lambda sigma: lattice_delta(epsilon, sigma, steps, n_values) <= delta,
-        start=steps * ratio,
+        lambda sigma: lattice_delta(epsilon, sigma, steps, n_values) <= delta, start=steps * ratio
     )
     return lattice, math.ceil(max(sigma, steps * ratio))
 

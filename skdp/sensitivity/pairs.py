@@ -178,8 +178,6 @@ def are_rounding(
 class RecordPairs:
     """Measure pairs of two records, given the `rows` of any: what each one adds to the value."""
 
-    at_once = BLOCK_SIZE
-
     def __init__(self, source: PairSource, rows: Rows, geometry: Geometry, records: Dataset):
         self.source, self.rows, self.geometry = source, rows, geometry
         self.shared = _typical_value(rows, records)  # what all others add, the same for all pairs

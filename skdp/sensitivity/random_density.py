@@ -71,9 +71,7 @@ class RandomDensityOracle(ShippedOracle):
             self._refuse("widths", rule, shown(widths))
         self._log_widths = math.log(pair[0]), math.log(pair[1])
         super().__init__(
-            str(self._box),
-            f"max_components={max_components}",
-            f"widths=({pair[0]:g}, {pair[1]:g})",
+            str(self._box), f"max_components={max_components}", f"widths=({pair[0]:g}, {pair[1]:g})"
         )
 
     def __call__(self, n_samples: int, rng: Generator) -> Sample:

@@ -123,8 +123,6 @@ def _arrays(container: Container) -> list[NDArray]:
 
 
 def _overlap(array: NDArray, other: NDArray) -> bool:
-    if not array.size or not other.size or not np.may_share_memory(array, other):
-        return False
     try:
         # numpy takes any int here, and its annotation two of them
         return np.shares_memory(array, other, max_work=MAX_WORK)  # type: ignore[arg-type]
