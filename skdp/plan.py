@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.exact import above, below, finite, short_above, short_below
 from skdp.accounting.payer import check_accountant, find_accountant, warn_if_uncharged
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
+from skdp.core.exact import above, below, finite, short_above, short_below
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
 from skdp.core.oracle import Oracle

@@ -35,8 +35,8 @@ from skdp import (
     public_search,
 )
 from skdp.accounting import PrivacyAccountant
-from skdp.accounting.exact import exact
 from skdp.audit import audit_epsilon
+from skdp.core.exact import exact
 from skdp.plan import of_all, of_each
 from skdp.search import private
 from skdp.search.candidates import SumOfScores, accuracy

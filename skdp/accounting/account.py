@@ -6,11 +6,11 @@ import math
 from fractions import Fraction
 from weakref import finalize
 
-from skdp.accounting.exact import above, below, finite
 from skdp.accounting.ledger import MEMORY, Ledger, lock
 from skdp.accounting.spend import Spend
 from skdp.accounting.tally import Limits, Tally, largest_square
 from skdp.core.checks import warn
+from skdp.core.exact import above, below, finite
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.exceptions import BudgetExceededError, LedgerError
 

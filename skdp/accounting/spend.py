@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skdp.accounting.exact import above, finite
+from skdp.core.exact import above, finite
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 
 if TYPE_CHECKING:

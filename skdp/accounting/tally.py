@@ -31,9 +31,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
 
-from skdp.accounting.exact import Exact, above, below, exact, finite
 from skdp.accounting.spend import Spend, loss_of
 from skdp.core.checks import check_real
+from skdp.core.exact import Exact, above, below, exact, finite
 from skdp.core.guarantee import ASSERTED, NoiseLaw, PrivacyGuarantee
 
 ROUNDED = 1 + 1e-12  # the rounding errors of a formula in floats are smaller

@@ -40,11 +40,6 @@ class Dataset(NamedTuple):
         """The number of records in X."""
         return n_records(self.X)
 
-    @property
-    def counts(self) -> list[int]:
-        """The number of records in each container."""
-        return [n_records(part) for part in self.parts]
-
     def map(self, function: Callable[[Container], Container]) -> Dataset:
         """Apply a function to each container that is there."""
         return Dataset(*map(function, self.parts))

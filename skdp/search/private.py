@@ -12,11 +12,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from sklearn.base import clone
 
-from skdp.accounting.exact import above, exact, finite
 from skdp.accounting.payer import find_accountant, warn_if_uncharged
 from skdp.accounting.tally import compose
 from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset
+from skdp.core.exact import above, exact, finite
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import evaluate_privately, quiet, spare, usual_errors
 from skdp.core.types import Container, Estimator

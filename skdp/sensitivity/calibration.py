@@ -18,6 +18,7 @@ from typing import Any
 from scipy.special import betainc, betaincc, lambertw
 
 from skdp.core.checks import MOST, check_count, check_real, check_rules, shown
+from skdp.core.exact import above, finite
 
 _ULPS = 16 * sys.float_info.epsilon  # wider than the error of the few logarithms used here
 _TAIL_ERROR = 1e-8  # relative; the incomplete beta function was measured right to 3e-14
@@ -175,7 +176,7 @@ def order_statistic(
 
 def few_pairs(gamma: float) -> int:
     """Return three times the fewest pairs of the exact calibration, for fits that take long."""
-    return math.ceil(3 / _literal(gamma)) - 1
+    return math.ceil(3 / finite(gamma)) - 1
 
 
 def _validate(
@@ -230,23 +231,23 @@ class _Exact(_Calibration):
     """A miss has probability at most 1 - k/(m+1), by exchangeability."""
 
     def attainable_gamma(self, n_pairs: int) -> float:
-        return _round_up(Fraction(1, n_pairs + 1))
+        return above(Fraction(1, n_pairs + 1))
 
     def index(self, gamma: float, n_pairs: int) -> int:
-        return math.ceil((1 - _literal(gamma)) * (n_pairs + 1))
+        return math.ceil((1 - finite(gamma)) * (n_pairs + 1))
 
     def usual_n_pairs(self, gamma: float) -> int:
-        return min(math.ceil(10 / _literal(gamma)) - 1, MOST)
+        return min(math.ceil(10 / finite(gamma)) - 1, MOST)
 
 
 class _Dkw(_Calibration):
     """A miss has probability at most 1 - k/m + rho + rho', theorem 15 of the paper."""
 
     def attainable_gamma(self, n_pairs: int) -> float:
-        return _round_up(_dkw_bound(n_pairs)[1])
+        return above(_dkw_bound(n_pairs)[1])
 
     def index(self, gamma: float, n_pairs: int) -> int:
-        return math.ceil(n_pairs * (1 - _literal(gamma) + _dkw_bound(n_pairs)[1]))
+        return math.ceil(n_pairs * (1 - finite(gamma) + _dkw_bound(n_pairs)[1]))
 
 
 class _Conditional(_Calibration):
@@ -254,18 +255,18 @@ class _Conditional(_Calibration):
 
     def __init__(self, confidence: float) -> None:
         self.confidence = confidence
-        self._beta = 1 - _literal(confidence)
-        self._log_beta = _log_complement(_literal(confidence))
+        self._beta = 1 - finite(confidence)
+        self._log_beta = _log_complement(finite(confidence))
 
     def attainable_gamma(self, n_pairs: int) -> float:
         # Start just below 1 - beta^(1/m); the test at k = m then decides to the last digit.
         gamma = -math.expm1(self._log_beta / n_pairs) * (1 - _ULPS)
-        while not self._holds(n_pairs, _literal(gamma), n_pairs):
+        while not self._holds(n_pairs, finite(gamma), n_pairs):
             gamma = math.nextafter(gamma, 1)
         return gamma
 
     def index(self, gamma: float, n_pairs: int) -> int:
-        return _smallest(lambda k: self._holds(k, _literal(gamma), n_pairs), n_pairs)
+        return _smallest(lambda k: self._holds(k, finite(gamma), n_pairs), n_pairs)
 
     def _holds(self, k: int, gamma: Fraction, n_pairs: int) -> bool:
         """Return whether Pr(Binomial(m, 1 - gamma) >= k) <= beta; False where in doubt."""
@@ -293,17 +294,6 @@ def _dkw_bound(n_pairs: int) -> tuple[float, Fraction]:
     return rho, Fraction(rho) + Fraction(deviation)
 
 
-def _literal(value: float) -> Fraction:
-    """Return the decimal number that `value` prints as, exactly."""
-    return Fraction(repr(value))
-
-
-def _round_up(exact: Fraction) -> float:
-    """Return the smallest float that does not print as less than `exact`."""
-    value = float(exact)
-    return value if _literal(value) >= exact else math.nextafter(value, math.inf)
-
-
 def _smallest(holds: Callable[[int], bool], high: int) -> int:
     """Return the smallest integer from 1 to `high` for which `holds`, given that `high` does."""
     low = 1
@@ -322,11 +312,11 @@ def _log_complement(probability: Fraction) -> float:
 
 def _log_binomial_tail(k: int, gamma: Fraction, n_pairs: int) -> float:
     """Return ln Pr(Binomial(m, 1 - gamma) >= k), through the incomplete beta function."""
-    above = n_pairs - k + 1
+    rest = n_pairs - k + 1
     if gamma < Fraction(1, 2):
-        tail = betaincc(above, k, float(gamma))
+        tail = betaincc(rest, k, float(gamma))
     else:
-        tail = betainc(k, above, float(1 - gamma))
+        tail = betainc(k, rest, float(1 - gamma))
     return math.log(tail) if tail > 0 else -math.inf
 
 

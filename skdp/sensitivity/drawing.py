@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.dataset import Dataset, as_dataset, belongs_to
+from skdp.core.dataset import Dataset, as_dataset, belongs_to, n_records
 from skdp.core.oracle import Oracle
 from skdp.core.plain import find_non_finite
 from skdp.core.schema import Schema
@@ -37,7 +37,11 @@ def draw(
         error.add_note(f"Raised by t{name[1:]} when asked for n_samples={n_samples}.")
         raise
     dataset = as_dataset(sample, f"What t{name[1:]} returns")
-    _check_counts(dataset.counts, n_samples, name)
+    for part, what in zip(dataset.parts, ("records", "responses", "weights"), strict=False):
+        if n_records(part) != n_samples:
+            raise ValueError(
+                f"{name} returned {n_records(part)} {what}. It must return n_samples={n_samples}."
+            )
     dataset = Dataset(*[_owned(part) for part in dataset if part is not None])
     if schema is not None:
         dataset, allow_nan = schema.convert(dataset, name), schema.allow_nan
@@ -51,14 +55,6 @@ def _owned(container: Container) -> Container:
     if sparse.issparse(container):
         return container.tocsr(copy=True)
     return container.copy() if isinstance(container, np.ndarray) else copy.deepcopy(container)
-
-
-def _check_counts(counts: list[int], n_samples: int, name: str) -> None:
-    for count, part in zip(counts, ("records", "responses", "weights"), strict=False):
-        if count != n_samples:
-            raise ValueError(
-                f"{name} returned {count} {part}. It must return n_samples={n_samples}."
-            )
 
 
 def _check_values(dataset: Dataset, name: str, allow_nan: bool) -> None:
