@@ -55,9 +55,7 @@ _inherited: list[sqlite3.Connection] = []  # closing one in a fork would meddle 
 class Ledger:
     """A ledger file, or one in memory.
 
-    A new file gets the limits, and an existing one must have them; None opens an existing file to
-    be read only. `identity` is the number that the file must have; a ledger with limits and an
-    identity is opened when it is used, as a pickle may be read where the file is not.
+    A new file gets the limits, and an existing one must have them; without any it is read only.
     """
 
     def __init__(self, path: str, limits: Limits | None, identity: str | None = None):
@@ -70,7 +68,7 @@ class Ledger:
         self.is_lost = False
         with lock:
             _ledgers.add(self)
-        if limits is not None and identity is not None:
+        if limits is not None and identity is not None:  # a pickle, read where the file may not be
             self.limits = limits
             return
         with lock, self._told("opened"):

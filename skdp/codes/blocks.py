@@ -66,26 +66,19 @@ def clip(numbers: Matrix, radius: float) -> Matrix:
 
 
 def learn_block_code(
-    truths: Matrix,
-    pilots: dict[int, Pilots],
-    anchors: NDArray[np.intp],
+    truths: Matrix,  # of random rules at all public records, shape (n_rules, n_records * n_outputs)
+    pilots: dict[int, Pilots],  # by number of blocks
+    anchors: NDArray[np.intp],  # places of the truths at which models are read
     n_outputs: int,
-    deviation: Callable[[int, float], float],
+    deviation: Callable[[int, float], float],  # of n noisy numbers of an L2 sensitivity
 ) -> BlockCode:
-    """Choose the number of blocks, the axes and their weights by the expected error.
-
-    `truths` are those of random rules at all public records, shape (n_rules, n_records *
-    n_outputs); `anchors` the positions among these at which models are read. The scores of a block
-    end with its mean response, one for each output, which is read for the constant axes. `pilots`
-    are by number of blocks. ``deviation(n, sensitivity)`` is that of the noise in one of n numbers,
-    given their L2 sensitivity.
-    """
+    """Choose the number of blocks, the axes and their weights by the expected error."""
     center = truths.mean(axis=0)
     axes, variances = _axes(truths - center, n_outputs)
     means = center.reshape(-1, n_outputs).mean(axis=0)
     offset = np.concatenate([center[anchors], means])
     read = np.hstack([np.linalg.pinv(axes[:, anchors].T), np.zeros((len(axes), n_outputs))])
-    read[:n_outputs] = 0
+    read[:n_outputs] = 0  # of constant axes the mean response, with which the scores end
     read[:n_outputs, -n_outputs:] = np.eye(n_outputs) * np.sqrt(len(center) / n_outputs)
     best: BlockCode | None = None
     for n_blocks, (actual, scores) in pilots.items():

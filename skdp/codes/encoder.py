@@ -77,14 +77,10 @@ def with_learned_code(
     metric: OutputMetric | None = None,
     *,
     n_samples: int,
-    level: float,
-    noise: float = 1.0,
+    level: float,  # share of pairs that the calibration covers
+    noise: float = 1.0,  # less where pilots of fewer records change by more
 ) -> Any:
-    """Return a mechanism with a code for its noise, or without one where none can be learned.
-
-    `level` is the share of pairs that the calibration covers; `noise` is below 1 where the pilots
-    are of fewer records than there are, since a change is then as much larger.
-    """
+    """Return a mechanism with a code for its noise, or without one where none can be learned."""
     order, deviation, most = mechanism.order, mechanism.unit_deviation, mechanism.most_values
     noises, code = [Noise(order, noise * deviation(1), level)], None
     if most is not None:  # the noise depends on how many numbers get it
@@ -100,16 +96,12 @@ def with_learned_code(
 def learn_code(
     values: Matrix,
     differences: Matrix,
-    metric: OutputMetric | None,
-    *noises: Noise,
+    metric: OutputMetric | None,  # a squared change of the output is v' metric v
+    *noises: Noise,  # one, or one for each number of rows
     n_samples: int,
     shift: float = 0.2,
 ) -> PublicCode | None:
-    """Learn a code from pilot pairs, for noise of one size, or of one for each number of rows.
-
-    The squared change of the output is ``v' metric v``; a vector is a diagonal, None the identity.
-    No code is learned without noise, with noise beyond reason, or without any difference.
-    """
+    """Learn a code from pilot pairs; None without noise or differences, or with too much noise."""
     n_pilots, d = values.shape
     matrix, local = matrix_of(metric, d)
     fits = all(0 < noise.deviation < _MOST_NOISE for noise in noises)
@@ -234,11 +226,7 @@ def _learn_wide(
     n_samples: int,
     shift: float,
 ) -> PublicCode | None:
-    """Learn a code of very many values in a few axes of half of the pilots, from the others.
-
-    What the axes do not reach stays as the prior has it, however little noise there is. So no code
-    is learned where the values themselves with their noise have a smaller error.
-    """
+    """Learn a code of very many values in a few axes of half of the pilots, from the others."""
     (m, d), has_metric = values.shape, metric is not None
     if m < 2 * LEAST_PILOTS:
         return None
@@ -282,6 +270,7 @@ def _learn_wide(
             noise.of(np.linalg.norm(each, ord=noise.order, axis=1))
             for each in (differences, encoded)
         ]
+        # what the axes do not reach stays as the prior has it, however little noise there is
         left = (1 - code.share_learned(deviations[1] ** 2)) * spread.sum()
         if deviations[0] ** 2 * np.sum(scale**2) < left:
             return None

@@ -125,9 +125,8 @@ def least_changes(differences: Matrix, metric: OutputMetric | None) -> Matrix:
     """Return which change of each number is to be feared at least; 0 where pilots say enough.
 
     Where a function is all but 0 on the pilots' datasets, as a density is beyond their records, one
-    record there changes it by many orders of magnitude more than any of theirs. It shows in changes
-    of which a few are far larger than the rest. Where a metric says what matters, each number that
-    changes in such a way is said to change by what matters 3 % of the largest change of its output.
+    record there changes it far more than any of theirs. It shows where a few changes are far larger
+    than the rest: these matter at least as 3 % of the largest change of the output.
     """
     if not isinstance(metric, KnownMetric) or metric.are_alike:
         return np.zeros(differences.shape[1])

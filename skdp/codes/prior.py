@@ -30,15 +30,11 @@ _MOST_SHIFT = 8.0
 
 
 class OutputUnits(NamedTuple):
-    """The linear map R of values to units in which a squared length is a change of the output.
+    """The linear map R of values to units in which a squared length is a change of the output."""
 
-    `to` is R' and `back` its inverse, so that ``v @ to`` maps the rows of v; the new coordinates
-    lie along the axes of the metric. `scale` is the diagonal of R before the rotation.
-    """
-
-    to: Matrix
-    back: Matrix
-    scale: Matrix
+    to: Matrix  # R', so that ``v @ to`` maps rows, to coordinates along the axes of the metric
+    back: Matrix  # its inverse
+    scale: Matrix  # the diagonal of R before the rotation
 
     @classmethod
     def of(cls, differences: Matrix, metric: Matrix | None, local: bool) -> OutputUnits:
@@ -63,18 +59,14 @@ class Prior(NamedTuple):
         cls,
         values: Matrix,
         changes: Matrix,
-        reach: float,
-        unseen: Matrix | float = 0.0,
-        additive: float = 1.0,
+        reach: float,  # number of records that may be unlike
+        unseen: Matrix | float = 0.0,  # second moment of changes that these do not show
+        additive: float = 1.0,  # share of a change that adds up over records
     ) -> Prior:
-        """Estimate from rows in output units; `reach` is the number of records that may be unlike.
-
-        The covariance is that of a further value around the mean of these, ``(1 + 1/m)`` times S.
-        `unseen` is what these changes do not show of their second moment, and `additive` is the
-        share of it that adds up over records.
-        """
+        """Estimate from rows in output units."""
         m = len(values)
         mean = values.mean(axis=0)
+        # of a further value around this mean, (1 + 1/m) times S
         spread = (values - mean) * np.sqrt((1 + 1 / m) / (m - 1))
         seen = shrunk(changes.T @ changes / len(changes), len(changes))
         shift = reach**2 / 2 * (additive * seen + unseen)

@@ -56,18 +56,14 @@ class Noise(NamedTuple):
 
 
 def fill(
-    order: int,
-    factors: Matrix,
-    variances: Matrix,
-    changes: Matrix,
+    order: int,  # of the norm of all ``a u``, which is the budget
+    factors: Matrix,  # g
+    variances: Matrix,  # v
+    changes: Matrix,  # a, all positive
     budget: float,
     most: int | None = None,
 ) -> Matrix:
-    """Return the weight of each direction, 0 of all but `most`.
-
-    `factors` (g), `variances` (v) and `changes` (a) are per direction; a must be positive. For the
-    order 1 of the norm the sum of ``a u`` is the budget, for 2 the root of the sum of squares.
-    """
+    """Return the weight u of each direction, 0 of all but `most`."""
     weights = np.zeros(len(variances))
     useful = np.flatnonzero((variances > 0) & (factors > 0))
     if most is not None:  # those that enter first

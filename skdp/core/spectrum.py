@@ -96,8 +96,7 @@ class Spectrum(NamedTuple):
         """Return the share of the prior variance of each number that a reading leaves open.
 
         `loadings` are the squares of C along the axes, a row per number, as shares of its variance.
-        The share beyond the code and the share left along its axes are added, so no large numbers
-        are subtracted. A code of the `whole` value reaches all of it.
+        A code of the `whole` value reaches all of it.
         """
         reached, known = np.zeros_like(self.variances), self.known
         np.divide(1, self.variances, out=reached, where=known)

@@ -94,11 +94,7 @@ class BernsteinTarget(Target):
 
 
 def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> KnownMetric:
-    """Return the mean square of a released function as a quadratic form in its values.
-
-    With coefficients A v and G the integrals of products of basis functions it is v' A'GA v. For
-    more than 2000 values it is the mean of their squares.
-    """
+    """Return the mean square of a released function as a quadratic form in its values."""
     n_basis, n_features = transformer.n_basis_, transformer.n_features_in_
     n_outputs = n_values // n_basis
     if n_values > MAX_METRIC:
@@ -108,6 +104,7 @@ def lattice_metric(transformer: BernsteinTransformer, n_values: int) -> KnownMet
     coefficients = transformer.coefficients(np.eye(n_basis))
     tensor = coefficients.reshape((transformer.degree + 1,) * n_features + (-1,))
     factors = [gram_matrix(transformer.degree)] * n_features
+    # A'GA, of coefficients A v and the integrals G of products of basis functions
     metric = coefficients.T @ multiply_axes(factors, tensor).reshape(n_basis, -1)
     # Values of one point lie side by side, so each output gets its own copy, interleaved.
     both = np.kron((metric + metric.T) / 2, np.eye(n_outputs))

@@ -131,7 +131,7 @@ class Lattice:
 
 def lattice_scale(
     sensitivity: float,
-    charge: int,
+    charge: int,  # what rounding can add to the norm, in steps
     epsilon: float,
     owner: str,
     *,
@@ -142,10 +142,9 @@ def lattice_scale(
     """Choose the lattice and the integer scale of the noise, from public numbers.
 
     With s the integer sensitivity of the lattice the scale is t = ceil(factor s / epsilon), in
-    exact fractions, so factor s / t is never above epsilon. `charge` is what rounding can add to
-    the norm, in steps. The step is so fine that the rounding of the value and of t together cost
-    less than .1 % of noise; where that would take a scale above `most`, it is coarser. Refused
-    where epsilon is so small that rounding would cost about as much noise as the sensitivity.
+    exact fractions, so factor s / t is never above epsilon. The step is so fine that the rounding
+    of the value and of t together cost less than .1 % of noise; where that would take a scale above
+    `most`, it is coarser.
     """
     epsilon = float(epsilon)  # numpy's numbers overflow, or are no rationals
     # A large epsilon needs a fine step too, or rounding t up would cost; 2^32 is fine enough.
