@@ -27,8 +27,6 @@ from skdp import (
 )
 from skdp.estimators.catalog.known_squares import LeastSquares
 from skdp.estimators.known import KnownTarget
-from skdp.mechanisms.l2_laplace import l2_laplace_scale
-from skdp.mechanisms.laplace import laplace_scale
 
 BALL, SMALL, LARGE = [ClipNorm(1.0)], [ClipNorm(0.3)], [ClipNorm(5.0)]
 BOX, LOPSIDED = [ClipBox(-1, 1)], [ClipBox([-2, 1, 0, -1, 3], [1, 4, 2, -0.5, 7])]
@@ -184,8 +182,7 @@ def exact_loss(mechanism, values, bound):
     """Return the largest log ratio of two probabilities, in units of the epsilon."""
     if isinstance(mechanism, GaussianMechanism):
         return np.nan
-    pure = laplace_scale if mechanism.order == 1 else l2_laplace_scale
-    lattice, scale = pure(bound, values[0].size, mechanism.epsilon)
+    lattice, scale = mechanism._scale(values[0].size, bound)
     moved = np.subtract(*(lattice.to_integers(each).astype(object) for each in values))
     if mechanism.order == 1:
         return float(Fraction(int(np.abs(moved).sum()), scale))

@@ -22,9 +22,8 @@ from skdp import (
 from skdp.codes.encoder import with_learned_code
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
-from skdp.core.streams import pilot_key
+from skdp.core.streams import PILOT
 from skdp.functions import AdditiveTarget
-from skdp.mechanisms.laplace import laplace_scale
 from skdp.mechanisms.noise import byte_source
 from skdp.sensitivity import order_statistic
 from skdp.sensitivity.adapters import as_oracle
@@ -71,7 +70,7 @@ def calibrating_pairs(source, pairs):
 
 
 def pilot_pairs(source, pairs):
-    return pilot_rows(replace(source, key_of=pilot_key)(pairs))
+    return pilot_rows(replace(source, kind=(PILOT,))(pairs))
 
 
 def learn(mechanism, pilots, statistic):
@@ -147,7 +146,7 @@ def test_released_epsilon_on_pairs_of_the_oracle(code):
         return value if code is None else geometry.code.forward(value)
 
     size = noised(X[0]).size
-    lattice, scale = laplace_scale(value, size, epsilon)
+    lattice, scale = LaplaceMechanism(epsilon)._scale(size, value)
     source = PairSource(MeanTarget(), as_oracle(records), N_SAMPLES, 12345, SCHEMA)
     n_covered = 0
     for pair in range(300):

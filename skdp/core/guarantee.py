@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 
-from skdp.core.checks import check_count, check_rules, is_real, shown, wrapped
+from skdp.core.checks import check_count, check_real, check_rules, wrapped
 
 # A promise beyond these numbers is weak, so it comes with a warning.
 MOST_EPSILON = 20
@@ -115,25 +115,13 @@ class PrivacyGuarantee:
     def __post_init__(self) -> None:
         if self.n_samples is not None:
             check_count("n_samples", self.n_samples, "PrivacyGuarantee")
-        for name in ("epsilon", "delta", "gamma", "confidence"):
-            number = getattr(self, name)
-            if not is_real(number) and not (name == "confidence" and number is None):
-                raise TypeError(
-                    f"The {name!r} parameter of PrivacyGuarantee must be a number. Got "
-                    f"{shown(number)}."
-                )
-        sure = self.confidence
-        check_rules(
-            "PrivacyGuarantee",
-            epsilon=(self.epsilon, self.epsilon > 0, "be positive (or inf)"),
-            delta=(self.delta, 0 <= self.delta < 1, "be in [0, 1)"),
-            gamma=(self.gamma, 0 <= self.gamma < 1, "be in [0, 1)"),
-            confidence=(
-                sure,
-                sure is None or (0 < sure < 1 and self.gamma > 0),
-                "be None, or in (0, 1) together with a gamma above 0",
-            ),
-        )
+        check_real("epsilon", self.epsilon, "PrivacyGuarantee", 0.0, closed="r")
+        for name in ("delta", "gamma"):
+            check_real(name, getattr(self, name), "PrivacyGuarantee", 0.0, 1.0, "l")
+        if self.confidence is not None:
+            check_real("confidence", self.confidence, "PrivacyGuarantee", 0.0, 1.0)
+            rule = "be None where there is no gamma"
+            check_rules("PrivacyGuarantee", confidence=(self.confidence, self.gamma > 0, rule))
         object.__setattr__(self, "relation", NeighboringRelation(self.relation))
 
     @property

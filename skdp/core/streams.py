@@ -27,23 +27,10 @@ Key = tuple[int, ...]
 #   (i, 4)                 public dataset i, on which a release is simulated
 ANCHOR_DATASET = 2**31 - 1
 OUTPUT_DATASET = 2**31
+FIRST_TRIAL = 2**31 + 1
 AUDIT = (1, 1)
 AGGREGATE = (2, 1)
-
-
-def pair_key(pair: int) -> Key:
-    """Return the key of a calibrating pair."""
-    return (pair,)
-
-
-def pilot_key(pair: int) -> Key:
-    """Return the key of a pilot pair."""
-    return (pair, 2)
-
-
-def block_key(block: int) -> Key:
-    """Return the key of a block of pairs of two records."""
-    return (block, 3)
+PILOT, BLOCK = 2, 3  # these stand after the number of the pair, and of the block
 
 
 def public_key(dataset: int) -> Key:
@@ -54,11 +41,6 @@ def public_key(dataset: int) -> Key:
 def score_key(dataset: int) -> Key:
     """Return the key of a public dataset on which a release is simulated."""
     return (dataset, 4)
-
-
-def trial_key(trial: int) -> Key:
-    """Return the key of a trial of an oracle."""
-    return public_key(OUTPUT_DATASET + 1 + trial)
 
 
 def streams(seed: int, key: Key) -> tuple[Generator, int]:

@@ -60,9 +60,9 @@ def check_known_density(estimator: Estimator, example: Dataset) -> None:
 def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> None:
     """Warn of a kernel that is too narrow for the lattice."""
     model = last_step(public_fit)
-    if not isinstance(target, FittedFunctionTarget) or public_name(type(model)) != KERNEL_DENSITY:
+    if not isinstance(target, FittedFunctionTarget) or target.seen is None:
         return
-    if target.seen is None:
+    if public_name(type(model)) != KERNEL_DENSITY:
         return
     bandwidth, widths = float(model.bandwidth_), np.ptp(target.seen, axis=0)
     spacing = float(widths.max()) / target.transformer.degree

@@ -16,21 +16,6 @@ from skdp.mechanisms.noise import Lattice, lattice_scale
 MOST_VALUES = 16  # with so many values one candidate in sixty is accepted
 
 
-def l2_laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[Lattice, int]:
-    """Choose the lattice and the integer scale of the noise, from public numbers."""
-    if n_values > MOST_VALUES:
-        raise ValueError(
-            f"L2LaplaceMechanism adds noise to at most {MOST_VALUES} numbers together, as exact "
-            f"draws of more take too long, and got {n_values}: let it learn a code of fewer "
-            "(code='learned', from a SensitivitySampler or the 'prior' of a KnownSensitivity), or "
-            "use GaussianMechanism, or LaplaceMechanism with an L1 bound."
-        )
-    charge = math.isqrt(n_values - 1) + 1  # sqrt(n_values), rounded up
-    # the candidates of `discrete_l2_laplace` have a scale of at most 4 times as much
-    most = MAX_SCALE // 4
-    return lattice_scale(sensitivity, charge, epsilon, "L2LaplaceMechanism", most=most)
-
-
 class L2LaplaceMechanism(AdditiveMechanism):
     """Noise whose density falls with its Euclidean length, calibrated to the L2 norm.
 
@@ -84,7 +69,17 @@ class L2LaplaceMechanism(AdditiveMechanism):
         return 6 / (n_values + 1)
 
     def _scale(self, n_values: int, sensitivity: float) -> tuple[Lattice, int]:
-        return l2_laplace_scale(sensitivity, n_values, self.epsilon)
+        if n_values > MOST_VALUES:
+            raise ValueError(
+                f"L2LaplaceMechanism adds noise to at most {MOST_VALUES} numbers together, as "
+                f"exact draws of more take too long, and got {n_values}: let it learn a code of "
+                "fewer (code='learned', from a SensitivitySampler or the 'prior' of a "
+                "KnownSensitivity), or use GaussianMechanism, or LaplaceMechanism with an L1 bound."
+            )
+        charge = math.isqrt(n_values - 1) + 1  # sqrt(n_values), rounded up
+        # the candidates of `discrete_l2_laplace` have a scale of at most 4 times as much
+        most = MAX_SCALE // 4
+        return lattice_scale(sensitivity, charge, self.epsilon, "L2LaplaceMechanism", most=most)
 
     def _draw(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
         return discrete_l2_laplace(scale, size, source)[0]

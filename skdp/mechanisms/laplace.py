@@ -15,11 +15,6 @@ from skdp.mechanisms.discrete import discrete_laplace
 from skdp.mechanisms.noise import Lattice, lattice_scale
 
 
-def laplace_scale(sensitivity: float, n_values: int, epsilon: float) -> tuple[Lattice, int]:
-    """Choose the lattice and the integer scale of the Laplace noise, from public numbers."""
-    return lattice_scale(sensitivity, n_values, epsilon, "LaplaceMechanism")
-
-
 class LaplaceMechanism(AdditiveMechanism):
     """Noise of the Laplace law, calibrated to the L1 norm.
 
@@ -85,7 +80,7 @@ class LaplaceMechanism(AdditiveMechanism):
         return NoiseLaw("laplace", self.epsilon) if is_own else None
 
     def _scale(self, n_values: int, sensitivity: float) -> tuple[Lattice, int]:
-        return laplace_scale(sensitivity, n_values, self.epsilon)
+        return lattice_scale(sensitivity, n_values, self.epsilon, "LaplaceMechanism")
 
     def _draw(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
         return discrete_laplace(scale, size, source)

@@ -24,7 +24,7 @@ from skdp.core.geometry import Geometry
 from skdp.core.oracle import Oracle
 from skdp.core.room import raise_noted
 from skdp.core.schema import Schema
-from skdp.core.streams import Key, block_key, pair_key, streams
+from skdp.core.streams import BLOCK, Key, streams
 from skdp.core.target import LabeledValueError, Target, pair_values
 from skdp.core.types import Matrix
 from skdp.sensitivity.drawing import draw, perturbed
@@ -50,14 +50,14 @@ SHAPE_CHANGED = "the shape of the value changed"
 
 @dataclass(frozen=True)
 class PairSource:
-    """Everything that determines the values of a pair, except its number: `key_of` makes a key."""
+    """Everything that determines the values of a pair, except its number."""
 
     target: Target
     oracle: Oracle
     n_samples: int
     seed: int
     schema: Schema
-    key_of: Callable[[int], Key] = pair_key
+    kind: Key = ()  # the rest of the key of its stream
 
     @property
     def facts(self) -> tuple[Any, ...]:
@@ -70,7 +70,7 @@ class PairSource:
 
     def evaluate(self, pair: int, shake: bool = False) -> Evaluation:
         """Evaluate the target on both datasets of a pair; `shake` perturbs the records."""
-        rng, target_seed = streams(self.seed, self.key_of(pair))
+        rng, target_seed = streams(self.seed, (pair, *self.kind))
         records = draw(self.oracle, self.n_samples + 1, rng, schema=self.schema)
         position = int(rng.integers(self.n_samples))
         if shake:
@@ -187,7 +187,7 @@ class RecordPairs:
         """Measure consecutive pairs, as many at a time as fit into memory."""
         source, geometry = self.source, self.geometry
         for block in range(pairs.start // BLOCK_SIZE, -(-pairs.stop // BLOCK_SIZE)):
-            rng, _ = streams(source.seed, block_key(block))
+            rng, _ = streams(source.seed, (block, BLOCK))
             records = draw(source.oracle, 2 * BLOCK_SIZE, rng, schema=source.schema)
             for row in range(0, BLOCK_SIZE, self.n_rows):
                 first = block * BLOCK_SIZE + row

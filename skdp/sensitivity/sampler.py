@@ -16,7 +16,7 @@ from skdp.core.identity import key_of
 from skdp.core.oracle import Oracle, has_independent_records
 from skdp.core.room import usual_errors
 from skdp.core.schema import Schema
-from skdp.core.streams import Key, pair_key, pilot_key, public_key, public_seed, streams
+from skdp.core.streams import PILOT, public_key, public_seed, streams
 from skdp.core.target import Target, as_target
 from skdp.core.types import Estimator, Matrix, Seed
 from skdp.sensitivity.adapters import as_oracle, without_response
@@ -186,7 +186,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
         key = key_of(target)  # before it runs: a function may keep what it finds
-        source, records, rows = self._prepare(target, n_samples, schema, pair_key)
+        source, records, rows = self._prepare(target, n_samples, schema)
         statistic = self.order_statistic(few=geometry.code is not None and rows is None)
         if rows is None:
             chunks = self._run(source, partial(measure, geometry), statistic.n_pairs)
@@ -239,7 +239,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             The first value of each pair, raveled, and its difference from the second. Pairs that
             fail are left out.
         """
-        source, _, rows = self._prepare(as_target(target), n_samples, schema, pilot_key)
+        source, _, rows = self._prepare(as_target(target), n_samples, schema, PILOT)
         n_later = self.order_statistic(few=rows is None).n_pairs
         n_pairs = min(n_later, MAX_PILOT_PAIRS)
         later = n_later if rows is None else 0
@@ -250,7 +250,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self, target: Target, n_samples: int, schema: Schema, size: int
     ) -> tuple[Matrix, Matrix]:
         """Evaluate a few pilots, and the same with records that differ in their last bits."""
-        source, _, _ = self._prepare(target, n_samples, schema, pilot_key)
+        source, _, _ = self._prepare(target, n_samples, schema, PILOT)
         return run_chunk(partial(gather_shaken, source), size)
 
     def _prepare(
@@ -258,7 +258,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         target: Target,
         n_samples: int,
         schema: Schema | None,
-        key_of_pair: Callable[[int], Key],
+        *kind: int,
     ) -> tuple[PairSource, Dataset, Rows | None]:
         """Check the oracle before the first fit; return a source, records, and a closed form."""
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
@@ -266,10 +266,10 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         oracle, seed = self.draws_from, self._entropy()
         if schema is None:
             schema = Schema.of(try_oracle(oracle, n_samples, seed), target.allow_nan)
-        rng, _ = streams(seed, pair_key(0))
+        rng, _ = streams(seed, (0,))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         rows = target.closed_form(*records.parts)
-        source = PairSource(target, oracle, n_samples, seed, schema, key_of_pair)
+        source = PairSource(target, oracle, n_samples, seed, schema, kind)
         return source, records, rows if has_independent_records(oracle) else None
 
     def _run(

@@ -17,7 +17,7 @@ from skdp.core.checks import warn
 from skdp.core.dataset import Dataset, belongs_to
 from skdp.core.oracle import Oracle
 from skdp.core.plain import as_array, columns_of
-from skdp.core.streams import streams, trial_key
+from skdp.core.streams import FIRST_TRIAL, public_key, streams
 from skdp.core.types import Container, Estimator
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.sensitivity.adapters import OracleAdapter
@@ -32,7 +32,7 @@ def try_oracle(oracle: Oracle, n_samples: int, seed: int) -> Dataset:
     """Return some records, and refuse an oracle whose records ignore its generator."""
 
     def attempt(number: int) -> Dataset:
-        rng, _ = streams(seed, trial_key(number))
+        rng, _ = streams(seed, public_key(FIRST_TRIAL + number))
         return draw(oracle, n_samples + 1, rng)
 
     kept = attempt(0)

@@ -25,7 +25,6 @@ from skdp.mechanisms.discrete import (
     discrete_l2_laplace,
     excess_digits,
 )
-from skdp.mechanisms.l2_laplace import l2_laplace_scale
 from skdp.mechanisms.noise import byte_source
 from skdp.risk import PureLoss, privacy_loss_distribution
 
@@ -43,7 +42,7 @@ RATE = 1e-9  # of false positives of each test, whose seeds are fixed besides
 @example(sensitivity=1.0, size=16, epsilon=1e300)
 def test_released_epsilon_by_exact_fractions(sensitivity, size, epsilon):
     """Never above the epsilon asked for, and at most .1 % more noise than Delta / epsilon."""
-    lattice, scale = l2_laplace_scale(sensitivity, size, epsilon)
+    lattice, scale = L2LaplaceMechanism(epsilon)._scale(size, sensitivity)
     step = Fraction(2) ** lattice.exponent
     over_root = math.isqrt(10**20 * size) + 1  # sqrt(size) in units of 1e-10, rounded up
     worst = Fraction(sensitivity) / step + Fraction(over_root, 10**10)
@@ -64,7 +63,7 @@ def test_neighboring_values_are_not_further_apart_than_the_noise_allows(rows, ep
     sensitivity = L2LaplaceMechanism(epsilon).geometry.distance(value, other)
     if sensitivity == 0:
         return
-    lattice, scale = l2_laplace_scale(sensitivity, len(rows), epsilon)
+    lattice, scale = L2LaplaceMechanism(epsilon)._scale(len(rows), sensitivity)
     steps = lattice.to_integers(value).astype(object) - lattice.to_integers(other).astype(object)
     assert sum(steps**2) <= (Fraction(epsilon) * scale) ** 2
 

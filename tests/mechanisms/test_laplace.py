@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skdp.mechanisms.discrete import MAX_SCALE
-from skdp.mechanisms.laplace import LaplaceMechanism, laplace_scale
+from skdp.mechanisms.laplace import LaplaceMechanism
 
 sizes = st.integers(1, 20) | st.integers(1, 10**6)
 epsilons = st.floats(-6, 6).map(lambda power: 10.0**power)
@@ -21,7 +21,7 @@ sensitivities = st.floats(-300, 300).map(lambda power: 10.0**power)
 @example(sensitivity=5e-324, d=3, epsilon=1.0)
 def test_released_epsilon_by_exact_fractions(sensitivity, d, epsilon):
     """Never above the epsilon asked for, and at most .1 % more noise than Delta / epsilon."""
-    lattice, scale = laplace_scale(sensitivity, d, epsilon)
+    lattice, scale = LaplaceMechanism(epsilon)._scale(d, sensitivity)
     step = Fraction(2) ** lattice.exponent
     worst = Fraction(sensitivity) / step + d  # largest L1 norm after rounding
     assert worst / scale < Fraction(epsilon)
@@ -42,7 +42,7 @@ def test_probability_ratio_on_neighboring_values(rows, epsilon, outputs):
     sensitivity = LaplaceMechanism(epsilon).geometry.distance(value, other)
     if sensitivity == 0:
         return
-    lattice, scale = laplace_scale(sensitivity, len(rows), epsilon)
+    lattice, scale = LaplaceMechanism(epsilon)._scale(len(rows), sensitivity)
     here = lattice.to_integers(value).tolist()
     there = lattice.to_integers(other).tolist()
     for _ in range(5):
