@@ -107,7 +107,9 @@ def _fill_absolute(factors: Matrix, variances: Matrix, changes: Matrix, budget: 
     while low < high:  # the most directions of which the last just pays for itself
         middle = (low + high + 1) // 2
         low, high = (middle, high) if spent(middle) <= budget else (low, middle - 1)
-    candidates = [_alone(g * v, costs, budget)]
+    squares = (budget / costs) ** 2
+    best = np.argmax(g * v * squares / (1 + squares))  # the direction that gains most by all of it
+    candidates = [np.where(np.arange(len(costs)) == best, budget / costs, 0)]
     for n_filled in {max(low, 1), min(low + 1, len(v))}:
         price = _price(prices[:n_filled], costs[:n_filled], budget)
         x = np.zeros_like(v)
@@ -116,13 +118,6 @@ def _fill_absolute(factors: Matrix, variances: Matrix, changes: Matrix, budget: 
     weights = np.zeros_like(v)
     weights[order] = min(candidates, key=lambda x: np.sum(g * v / (1 + x**2))) / np.sqrt(v)
     return weights
-
-
-def _alone(errors: Matrix, costs: Matrix, budget: float) -> Matrix:
-    """Spend all on the direction that gains most by it."""
-    squares = (budget / costs) ** 2
-    best = np.argmax(errors * squares / (1 + squares))
-    return np.where(np.arange(len(costs)) == best, budget / costs, 0)
 
 
 def _price(prices: Matrix, costs: Matrix, budget: float) -> float:

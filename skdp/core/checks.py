@@ -131,16 +131,13 @@ def check_kind(name: str, value: object, owner: str, kind: type | UnionType, rul
         raise TypeError(f"The {name!r} parameter of {owner} must be {rule}. Got {shown(value)}.")
 
 
-def check_levels(
-    name: str, values: object, owner: str, low: float = -math.inf
-) -> NDArray[np.float64]:
-    """Return numbers of at least `low`, or NaN, in an array of any shape."""
+def check_levels(name: str, values: object, owner: str) -> NDArray[np.float64]:
+    """Return numbers, which may be NaN, in an array of any shape."""
     levels = floats(values)
     if levels is None or np.asarray(values).dtype.kind not in "fiu":
         raise TypeError(
             f"The {name!r} parameter of {owner} must hold real numbers. Got {shown(values)}."
         )
-    check_rules(owner, **{name: (values, not np.any(levels < low), f"be at least {low:g}")})
     return levels
 
 

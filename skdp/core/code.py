@@ -257,10 +257,9 @@ class PublicCode:
             f"{self.n_pilot_pairs} public fits"
         )
 
-    def __setstate__(self, state: dict[str, object]) -> None:
-        for part in state.values():  # a pickle forgets that they must not be written into
-            if isinstance(part, np.ndarray):
-                part.flags.writeable = False
+    def __setstate__(self, state: dict) -> None:
+        for name in _PARTS:  # a pickle forgets that they must not be written into
+            state[name].flags.writeable = False
         vars(self).update(state)
 
     def __deepcopy__(self, memo: object) -> PublicCode:

@@ -53,7 +53,7 @@ def as_dataset(sample: Sample, source: str = "A dataset") -> Dataset:
     """Return X, (X, y) or (X, y, sample_weight) as a dataset; the error begins with `source`."""
     given = sample if isinstance(sample, tuple) else (sample,)
     if len(given) not in (1, 2, 3) or given[0] is None:
-        got = f"a tuple of {len(given)}" if isinstance(sample, tuple) else "None"
+        got = "None" if sample is None else f"a tuple of {len(given)}"
         raise TypeError(
             f"{source} must be X or a tuple (X, y) or (X, y, sample_weight). Got {got}."
         )

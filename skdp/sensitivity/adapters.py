@@ -161,7 +161,7 @@ def _sample_estimator(source: Estimator, n_samples: int, rng: Generator) -> Samp
         source = copy.copy(source)
         source.random_state = seed
     sample = source.sample(n_samples, **({parameter: seed} if parameter else {}))
-    X = sample[0] if isinstance(sample, tuple) else sample
+    X = as_dataset(sample, "What the sample method of an oracle returns").X
     # mixtures return their records component by component; the order must mean nothing
     return take_records(X, rng.permutation(n_records(X)))
 
