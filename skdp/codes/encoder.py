@@ -37,6 +37,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.codes.candidates import CANDIDATES, Pilots
 from skdp.codes.pilots import (
@@ -86,10 +87,10 @@ def with_learned_code(
     if most is not None:  # the noise depends on how many numbers get it
         numbers = [n for n in NUMBERS if n <= most]
         noises = [Noise(order, noise * deviation(n), level, n) for n in numbers]
-    options: Any = {"n_samples": n_samples, "shift": mechanism.shift}
     # pilots may be beyond what doubles can square, or singular to working precision
     with suppress(ValueError), np.errstate(all="ignore"):
-        code = learn_code(values, differences, metric, *noises, **options)
+        pilots, shift = (values, differences, metric), mechanism.shift
+        code = learn_code(*pilots, *noises, n_samples=n_samples, shift=shift)
     return mechanism.with_code(code)
 
 
@@ -157,7 +158,7 @@ def _learn_dense(
     if are_alike:  # of points that are alike no change is to be feared that others do not show
         reach, additive = reach * math.sqrt(additive), 1.0
 
-    def view(rows: Any) -> Pilots:
+    def view(rows: slice | NDArray[np.intp]) -> Pilots:
         prior = Prior.of(values[rows], changes[rows], reach, unseen, additive)
         return Pilots(changes[rows], prior, units)
 

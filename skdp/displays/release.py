@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from skdp.results.summary import AS_ORACLE, LEAST_LEARNED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.container import ErrorbarContainer
 
 WITHIN = 1.96  # standard errors: normal errors are within them with probability .95
 MOST_NUMBERS = 40
@@ -135,7 +136,7 @@ class ReleaseDisplay(Display):
         more = f"\n{self.n_more} more are not drawn" if self.n_more else ""
         self.axes_[-1].set_xlabel(f"released number ± 1.96 standard errors{more}", loc="right")
 
-    def _panel(self, ax: Axes, rows: NDArray[np.intp], artist_kw: Look) -> Any:
+    def _panel(self, ax: Axes, rows: NDArray[np.intp], artist_kw: Look) -> ErrorbarContainer:
         """Draw some of the numbers, and return their intervals."""
         at, values, errors = np.arange(len(rows)), self.values[rows], self.errors[rows]
         look: Look = {"fmt": "none", "ecolor": "0.5", "capsize": 2}

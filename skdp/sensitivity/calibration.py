@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from scipy.special import betainc, betaincc, lambertw
 
@@ -154,6 +153,7 @@ def order_statistic(
     """
     gamma, n_pairs, rule = _validate(gamma, n_pairs, calibration, confidence, owner)
     if n_pairs is None:
+        assert gamma is not None  # one of the two is given
         n_pairs = rule.usual_n_pairs(gamma)
     attainable = rule.attainable_gamma(n_pairs)
     if attainable >= 1:
@@ -181,7 +181,7 @@ def few_pairs(gamma: float) -> int:
 
 def _validate(
     gamma: float | None, n_pairs: int | None, calibration: str, confidence: float | None, owner: str
-) -> tuple[Any, int | None, _Calibration]:
+) -> tuple[float | None, int | None, _Calibration]:
     """Return the checked gamma and n_pairs, as plain numbers, and the rule to apply."""
     check_rules(
         owner,

@@ -281,6 +281,6 @@ def _another(what: str, made_for: object, needed: object) -> ValueError:
     )
 
 
-def _as_tuples(nested: object) -> Any:
+def _as_tuples(nested: object) -> object:
     """Turn the lists of JSON into tuples again."""
     return tuple(map(_as_tuples, nested)) if isinstance(nested, list | tuple) else nested

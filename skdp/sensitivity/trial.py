@@ -108,7 +108,7 @@ def _arrays(container: Container) -> list[NDArray]:
     if isinstance(container, np.ndarray):
         return [container]
     if sparse.issparse(container):
-        return [container.data] if hasattr(container, "data") else []  # one of keys has none
+        return [container.data] if hasattr(container, "data") else []  # a dok has none
     if hasattr(container, "get_arrays"):  # a tree of a density
         return list(container.get_arrays())
     if not belongs_to(container, "pandas", "polars"):
