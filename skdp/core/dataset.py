@@ -169,6 +169,12 @@ def neighboring_pair(dataset: Dataset, position: int = -1) -> tuple[Dataset, Dat
 
 def _replace(container: Container, position: int) -> tuple[Container, Container]:
     n = n_records(container) - 1
+    if isinstance(container, np.ndarray):  # as below, and much faster for short rows
+        base = container[:-1].copy()
+        base[[position, -1]] = base[[-1, position]]
+        neighbor = base.copy()
+        neighbor[position] = container[-1]
+        return base, neighbor
     indices = np.arange(n)
     indices[[position, -1]] = indices[[-1, position]]
     base = take_records(container, indices)

@@ -40,7 +40,7 @@ def plain(container: Container, part: str) -> Container:
                 f"The private {part} has sparse columns. Fill them, by {part}.sparse.to_dense()."
             )
         return container.reset_index(drop=True)
-    if isinstance(container, list | tuple) or belongs_to(container, "polars"):
+    if belongs_to(container, "polars"):
         return container
     if hasattr(container, "__array__") and not isinstance(container, np.ndarray):
         container = np.asarray(container)

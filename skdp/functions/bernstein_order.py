@@ -42,11 +42,16 @@ def chosen(values: Matrix) -> Matrix:
 
 def _missed(values: Matrix) -> Iterator[Matrix]:
     """Yield what the orders 0, 1, ... miss on the lattice: (I - M)^order v."""
-    degree = len(values) - 1
-    basis = bernstein_basis(np.arange(degree + 1) / degree, degree)
+    basis = _basis_on_lattice(len(values) - 1)
     while True:
         yield values
         values = values - multiply_axes([basis] * (values.ndim - 1), values)
+
+
+@lru_cache(maxsize=16)
+def _basis_on_lattice(degree: int) -> Matrix:
+    """Return M along one axis."""
+    return bernstein_basis(np.arange(degree + 1) / degree, degree)
 
 
 @lru_cache(maxsize=256)

@@ -123,12 +123,11 @@ class ReleasedDensity(ReleasedFunction):
             degree = max(own, min(4 * own, affordable, MAX_DEGREE))
         owner = "ReleasedDensity.from_coefficients"
         check_count("degree", degree, owner, at_least=own, at_most=MAX_DEGREE)
-        fine = BernsteinTransformer(
-            degree, 1, feature_range=transformer.feature_range_, clip=transformer.clip
-        )
-        fine.fit(transformer.feature_range_.T)
-        if hasattr(transformer, "feature_names_in_"):
-            fine.feature_names_in_ = transformer.feature_names_in_
+        box, names = transformer.feature_range_, getattr(transformer, "feature_names_in_", None)
+        fine = BernsteinTransformer(degree, 1, feature_range=box, clip=transformer.clip)
+        fine.fit(box.T)
+        if names is not None:
+            fine.feature_names_in_ = names
         factors = [elevation_matrix(own, degree)] * tensor.ndim
         weights = np.maximum(multiply_axes(factors, tensor), 0).ravel()
         if weights.any():
