@@ -116,7 +116,8 @@ def learn_code(
     if d > MAX_DENSE:
         code = _learn_wide(*pilots)
     else:
-        code, *_ = _learn_dense(*pilots, are_alike=are_alike) or [None]
+        learned = _learn_dense(*pilots, are_alike=are_alike)
+        code = None if learned is None else learned[0]
     if code is None or known is None or not are_alike:
         return code
     return replace(code, mean=center_of_alike(values, known.n_outputs))

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class _ClassName:
-    """Names the class until a class or an object sets the attribute."""
+    """The name of the class, until a class or an object sets the attribute."""
 
     def __get__(self, instance: object, owner: type) -> str:
         return owner.__name__

@@ -174,7 +174,7 @@ def _as_words(y: NDArray) -> NDArray:
 
 
 def labels_among(y: Container, classes: list[NDArray]) -> NDArray:
-    """Replace labels that are not public by the first one: no record decides of a refusal."""
+    """Replace labels that are not public by the first one: no record decides about a refusal."""
     are_numbers = all(labels.dtype.kind in "biuf" for labels in classes)
     for dtype in [] if isinstance(y, list) else dtypes_of(y):
         tells = not (is_object(dtype) or categories_of(dtype))

@@ -66,7 +66,7 @@ def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> Non
         return
     bandwidth, widths = float(model.bandwidth_), np.ptp(target.seen, axis=0)
     spacing = float(widths.max()) / target.transformer.degree
-    # Measured on a number of .34 of the records: that of .55 with a sixth, .42 with a third of it.
+    # measured: with a third of a spacing, a number of .34 of the records seemed to be one of .42
     if bandwidth < spacing / 3:
         n_near = n_samples * (5 * bandwidth) ** len(widths) / np.prod(widths)
         warn(

@@ -39,7 +39,10 @@ def gaussian_delta(epsilon: float, sigma: float) -> float:
 
 
 def gaussian_sigma(epsilon: float, delta: float) -> float:
-    """Return the least deviation of continuous noise for L2 sensitivity 1, rounded up by 1e-8."""
+    """Return the smallest standard deviation of continuous noise per unit of L2 sensitivity.
+
+    It is rounded up, by at most 1e-8 of it (section 3 of Balle and Wang).
+    """
     return _smallest(lambda sigma: gaussian_delta(epsilon, sigma) <= delta, start=1.0)
 
 
