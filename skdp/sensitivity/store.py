@@ -87,8 +87,10 @@ class Store:
 
     def recall(self, key: str, number: int, evaluate: Callable[[], Evaluation]) -> Evaluation:
         """Return what is kept of a number, or evaluate it and keep it."""
-        found = self.find(key).get(number) or evaluate()
-        self.keep(key, {number: found})
+        found = self.find(key).get(number)
+        if found is None:
+            found = evaluate()
+            self.keep(key, {number: found})
         return found
 
     def made(self, key: str, make: Callable[[], T]) -> T:
