@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.core.dataset import Dataset
-from skdp.core.types import Estimator
+from skdp.core.types import Estimator, Matrix
 
 TRANSLATION_INVARIANT = frozenset(
     {"chebyshev", "cityblock", "euclidean", "infinity", "l1", "l2", "manhattan", "minkowski", "p"}
@@ -18,8 +18,8 @@ TRANSLATION_INVARIANT = frozenset(
 
 
 def kernel_rows(
-    estimator: Estimator, points: NDArray[np.float64], records: Dataset
-) -> Callable[..., NDArray[np.float64]] | None:
+    estimator: Estimator, points: Matrix, records: Dataset
+) -> Callable[..., Matrix] | None:
     """Return ``rows(X)``, the density that each record adds; None where there is none."""
     exact = estimator.atol == 0 and estimator.rtol == 0  # a tolerance lets the tree stop early
     plain = estimator.metric in TRANSLATION_INVARIANT and estimator.metric_params is None
@@ -31,9 +31,7 @@ def kernel_rows(
     return lambda X, y=None: _densities(kernel, points, np.asarray(X, np.float64)) / n_samples
 
 
-def _densities(
-    kernel: Estimator, points: NDArray[np.float64], X: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _densities(kernel: Estimator, points: Matrix, X: Matrix) -> Matrix:
     """Evaluate the density of each record alone at the points, a row per record."""
     differences = (points - X[:, None, :]).reshape(-1, points.shape[1])
     densities: NDArray = np.exp(kernel.score_samples(differences))

@@ -23,7 +23,7 @@ from skdp.core.dataset import Dataset, take_records
 from skdp.core.metric import OutputMetric
 from skdp.core.plain import as_doubles, with_doubles
 from skdp.core.target import Target, is_auto
-from skdp.core.types import Container, Estimator, Named
+from skdp.core.types import Container, Estimator, Matrix, Named
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
 from skdp.estimators.catalog.compositions import FROZEN, is_pipeline, transforms_target
 from skdp.estimators.catalog.entry import Entry
@@ -119,7 +119,7 @@ class KnownTarget(Target):
         """Return how far one record can move the value, in the norm of this order."""
         return self.statistic.bound(order, self.n_samples)
 
-    def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Return the mean over the records, as a vector."""
         X, *response = self.as_seen(*parts)
         return self.statistic(X, *(response or [None])).ravel()
@@ -133,7 +133,7 @@ class KnownTarget(Target):
         low, high = self.statistic.y_range or (-np.inf, np.inf)
         return X, np.clip(np.where(np.isnan(y), 0.0, y), low, high)
 
-    def restore(self, value: NDArray[np.float64]) -> Estimator:
+    def restore(self, value: Matrix) -> Estimator:
         """Make a fitted estimator of a released vector, in the place of the public fit."""
         entry = entry_of(_learner(self.public_fit)[0])
         released = _copy_without(entry.drop, self.public_fit)
@@ -143,9 +143,7 @@ class KnownTarget(Target):
             entry.finish(model, _learner(self.public_fit)[0])
         return released
 
-    def with_noise(
-        self, mechanism: Any, sensitivity: float, errors: NDArray[np.float64] | None
-    ) -> KnownTarget:
+    def with_noise(self, mechanism: Any, sensitivity: float, errors: Matrix | None) -> KnownTarget:
         if errors is None:
             return self
         knowing = copy.copy(self)
@@ -164,7 +162,7 @@ class KnownTarget(Target):
             return None
         return output_metric(self.public_fit, value, self.restore, dataset[0])
 
-    def by_name(self, value: NDArray[np.float64]) -> Named:
+    def by_name(self, value: Matrix) -> Named:
         """Return a vector as the matrix that it is."""
         return {self.statistic.name: value.reshape(self.statistic.shape)}, None
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.core.types import Container
+from skdp.core.types import Container, Matrix
 
 KEPT = ("classes_", "feature_names_in_", "intercept_", "n_features_in_")
 
@@ -32,14 +32,14 @@ class _Machine(BaseEstimator):
             setattr(self, name, getattr(machine, name))
         return self
 
-    def _margins(self, X: Container) -> NDArray[np.float64]:
+    def _margins(self, X: Container) -> Matrix:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return X @ self.coef_.T + self.intercept_
 
 
 class _Classifier(_Machine):
-    def decision_function(self, X: Container) -> NDArray[np.float64]:
+    def decision_function(self, X: Container) -> Matrix:
         """Evaluate the margins, or the votes of all pairs with the margins as fractions."""
         margins = self._margins(X)
         if len(self.classes_) == 2:
@@ -55,7 +55,7 @@ class _Classifier(_Machine):
             return self.classes_[(margins.ravel() > 0).astype(np.intp)]
         return self.classes_[self._votes(margins, self.break_ties).argmax(axis=1)]
 
-    def _votes(self, margins: NDArray[np.float64], break_ties: bool) -> NDArray[np.float64]:
+    def _votes(self, margins: Matrix, break_ties: bool) -> Matrix:
         """Count the votes for each class; the sum of its margins may break ties."""
         of_class = np.eye(len(self.classes_))
         first, second = np.triu_indices(len(of_class), 1)
@@ -66,7 +66,7 @@ class _Classifier(_Machine):
 
 
 class _Regressor(_Machine):
-    def predict(self, X: Container) -> NDArray[np.float64]:
+    def predict(self, X: Container) -> Matrix:
         """Return the linear function of the records."""
         return self._margins(X).ravel()
 

@@ -14,13 +14,12 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import is_regressor
 
 from skdp.core.dataset import n_records
 from skdp.core.metric import LocalMetric
-from skdp.core.types import Container, Estimator
+from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.members import last_step
 
 MAX_EVALUATED = 2000
@@ -35,14 +34,14 @@ _KEPT = 0.5  # share of off-diagonal entries that stays where the output is not 
 
 def output_metric(
     public_fit: Estimator,
-    vector: NDArray[np.float64],
-    restore: Callable[[NDArray[np.float64]], Estimator],
+    vector: Matrix,
+    restore: Callable[[Matrix], Estimator],
     X: Container,
-) -> NDArray[np.float64] | LocalMetric | None:
+) -> Matrix | LocalMetric | None:
     """Estimate the metric of an estimator's output; None if no output has derivatives."""
     outputs = (*_OUTPUTS, "predict") if is_regressor(public_fit) else _OUTPUTS
 
-    def smooth(values: NDArray[np.float64]) -> Estimator:
+    def smooth(values: Matrix) -> Estimator:
         return _before_refit(restore(values))
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -76,14 +75,14 @@ def _before_refit(released: Estimator) -> Estimator:
     return released
 
 
-def _steps(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+def _steps(vector: Matrix) -> Matrix:
     """Return steps relative to each parameter, or to the median size for one that is zero."""
     sizes = np.abs(vector)
     typical = np.median(sizes[sizes > 0]) if sizes.any() else 1.0
     return _STEP * np.where(sizes > 0, sizes, typical)
 
 
-def _evaluate(estimator: Estimator, output: str, X: Container) -> NDArray[np.float64]:
+def _evaluate(estimator: Estimator, output: str, X: Container) -> Matrix:
     values = getattr(estimator, output)(X)
     if isinstance(values, list):  # probabilities of several outputs
         values = np.concatenate([np.ravel(part) for part in values])

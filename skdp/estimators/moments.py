@@ -213,7 +213,7 @@ class MomentClassifier(ClassifierMixin, MomentModel):
     moment_: Matrix
     second_moment_: Matrix
     coef_: Matrix
-    intercept_: NDArray[np.float64]
+    intercept_: Matrix
     classes_: NDArray
 
     def __init__(
@@ -275,7 +275,7 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         best = scores[:, 0] > 0 if len(self.classes_) == 2 else scores.argmax(axis=1)
         return self.classes_[np.asarray(best, dtype=np.intp)]
 
-    def decision_function(self, X: Container) -> NDArray[np.float64]:
+    def decision_function(self, X: Container) -> Matrix:
         """Score each class.
 
         Parameters
@@ -335,7 +335,7 @@ class MomentRegressor(RegressorMixin, MomentModel):
 
     moment_: Matrix
     second_moment_: Matrix
-    coef_: NDArray[np.float64]
+    coef_: Matrix
     intercept_: float
 
     def __init__(

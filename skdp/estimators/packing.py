@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.types import Container, Values
+from skdp.core.types import Container, Matrix, Values
 
 
 def is_float(value: object) -> bool:
@@ -24,17 +24,17 @@ def shapes_of(value: object) -> tuple[tuple[int, ...], ...]:
     return tuple(part.shape for part in _parts(value))
 
 
-def flat(value: object) -> NDArray[np.float64]:
+def flat(value: object) -> Matrix:
     """Join all numbers of a value."""
     return np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in _parts(value)])
 
 
-def join(values: Iterable[object]) -> NDArray[np.float64]:
+def join(values: Iterable[object]) -> Matrix:
     """Join all numbers of some values."""
     return np.concatenate([flat(value) for value in values])
 
 
-def split(vector: NDArray[np.float64], likes: Values) -> Values:
+def split(vector: Matrix, likes: Values) -> Values:
     """Split a vector into values in the forms of others, by their names."""
     numbers = iter(np.asarray(vector, dtype=np.float64))
     return {name: _take(numbers, like) for name, like in likes.items()}

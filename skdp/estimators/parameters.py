@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
 
@@ -15,7 +14,7 @@ from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
 from skdp.core.metric import OutputMetric
 from skdp.core.target import Target, is_auto
-from skdp.core.types import Container, Estimator, Named, Values
+from skdp.core.types import Container, Estimator, Matrix, Named, Values
 from skdp.estimators.catalog import lookup, released_entry
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.catalog.entry import Entry
@@ -68,7 +67,7 @@ class ParameterTarget(Target):
         self.key_parts = (self.names, self.estimator, self._parts, labels_in(public_fit))
         self.description = f"{', '.join(self.names)} of {describe(estimator)}"
 
-    def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Fit on the dataset and return the released attributes as a vector."""
         fitted = clone(self.estimator).set_params(**dict.fromkeys(self._seeds, seed))
         dataset = Dataset(*parts)
@@ -86,11 +85,11 @@ class ParameterTarget(Target):
                     "has no values. Leave such a column out of X, or let the oracle fill it."
                 )
 
-    def flatten(self, fitted: Estimator) -> NDArray[np.float64]:
+    def flatten(self, fitted: Estimator) -> Matrix:
         """Join the released attributes of a fit of the public structure into a vector."""
         return join(self._values(fitted).values())
 
-    def restore(self, vector: NDArray[np.float64]) -> Estimator:
+    def restore(self, vector: Matrix) -> Estimator:
         """Overwrite the released attributes, and recompute the derived ones, on a public copy."""
         released = clean_copy(self.public_fit)
         values = split(vector, self._like)
@@ -103,7 +102,7 @@ class ParameterTarget(Target):
         return released
 
     def with_noise(
-        self, mechanism: object, sensitivity: float, errors: NDArray[np.float64] | None
+        self, mechanism: object, sensitivity: float, errors: Matrix | None
     ) -> ParameterTarget:
         if errors is None:
             return self
@@ -111,7 +110,7 @@ class ParameterTarget(Target):
         knowing._errors = split(errors, self._like)
         return knowing
 
-    def by_name(self, value: NDArray[np.float64]) -> Named:
+    def by_name(self, value: Matrix) -> Named:
         """Return a vector as the released attributes, by name and in their shapes."""
         return split(value, self._like), None
 

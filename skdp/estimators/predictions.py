@@ -25,7 +25,7 @@ from skdp.core.plain import as_doubles, as_objects, columns_of, plain
 from skdp.core.schema import Schema
 from skdp.core.streams import ANCHOR_DATASET
 from skdp.core.target import Target
-from skdp.core.types import Container, Estimator
+from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, reorder, takes
@@ -203,18 +203,18 @@ class Predictions(Target):
             f"{', weighted' * weighted}"
         )
 
-    def __call__(self, *parts: Container, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Fit on the dataset, in an order that the seed makes, and read the scores."""
         fitted = clone(self.estimator).set_params(**dict.fromkeys(self._seeds, seed))
         with seeded(seed):
             return self.read(fit_on(fitted, reorder(Dataset(*parts), seed)))
 
-    def read(self, fitted: Estimator) -> NDArray[np.float64]:
+    def read(self, fitted: Estimator) -> Matrix:
         """Return the scores of a fitted estimator, a vector where there is one for each anchor."""
         scores = self.reader.read(fitted, copy.deepcopy(self.anchors))  # it may write into them
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def restore(self, value: NDArray[np.float64]) -> Estimator:
+    def restore(self, value: Matrix) -> Estimator:
         """Fit a student to released scores."""
         scores = np.reshape(value, (n_records(self.anchors), -1))
         with warnings.catch_warnings(), seeded(0):  # else what a private fit drew shows in it
@@ -251,7 +251,7 @@ def different_records(X: Container, n_wanted: int) -> Container:
     return type(X)(columns)
 
 
-def _moved(numbers: NDArray, n_kept: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _moved(numbers: NDArray, n_kept: int, rng: np.random.Generator) -> Matrix:
     """Move all numbers but the first, whole ones by whole steps, within their range."""
     numbers = numbers.astype(np.float64)
     held = numbers[np.isfinite(numbers)]

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from skdp.core.dataset import Dataset, n_records, take_records
-from skdp.core.types import Container, Estimator
+from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.inputs import takes_weights
 from skdp.estimators.public_fit import fit_seeded
 
@@ -39,11 +39,11 @@ class ClassScores:
         """Number of scores of a record."""
         return len(self.classes) if len(self.classes) > 2 else 1
 
-    def scores_of(self, y: Container) -> NDArray[np.float64]:
+    def scores_of(self, y: Container) -> Matrix:
         """Return the scores of labels, one row each."""
         return np.where(np.asarray(y)[:, None] == self.classes, 1.0, -1.0)[:, -self.n_columns :]
 
-    def read(self, fitted: Estimator, X: Container) -> NDArray[np.float64]:
+    def read(self, fitted: Estimator, X: Container) -> Matrix:
         """Return the scores of records, one row each."""
         own = np.asarray(getattr(fitted, "classes_", self.classes)).tolist()
         known = {label: place for place, label in enumerate(self.classes.tolist())}
@@ -51,7 +51,7 @@ class ClassScores:
         scores[:, [known[label] for label in own]] = self._own_scores(fitted, own, X)
         return np.clip(scores[:, -self.n_columns :], -1, 1)
 
-    def teach(self, student: Estimator, X: Container, scores: NDArray[np.float64]) -> Estimator:
+    def teach(self, student: Estimator, X: Container, scores: Matrix) -> Estimator:
         """Fit a student to probabilities as weights, or to labels where it takes none."""
         shares = (1 + np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)) / 2
         if shares.shape[1] == 1:
@@ -66,7 +66,7 @@ class ClassScores:
         labels = self.classes[likeliest(shares)]
         return fit_seeded(clone(student), Dataset(copy.deepcopy(X), labels))
 
-    def _own_scores(self, fitted: Estimator, own: list, X: Container) -> NDArray[np.float64]:
+    def _own_scores(self, fitted: Estimator, own: list, X: Container) -> Matrix:
         """Return a column for each class that a fit has."""
         if hasattr(fitted, "predict_proba"):
             return 2 * np.asarray(fitted.predict_proba(X), dtype=np.float64) - 1
@@ -87,10 +87,10 @@ class ResponseScores:
     `shape` is that of one response.
     """
 
-    center: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    center: Matrix
+    scale: Matrix
+    low: Matrix
+    high: Matrix
     shape: tuple[int, ...]
 
     @classmethod
@@ -108,16 +108,16 @@ class ResponseScores:
         """Number of scores of a record."""
         return len(self.center)
 
-    def scores_of(self, y: Container) -> NDArray[np.float64]:
+    def scores_of(self, y: Container) -> Matrix:
         """Return the scores of responses, one row each."""
         columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         return (np.clip(columns, self.low, self.high) - self.center) / self.scale
 
-    def read(self, fitted: Estimator, X: Container) -> NDArray[np.float64]:
+    def read(self, fitted: Estimator, X: Container) -> Matrix:
         """Return the scores of records, one row each."""
         return self.scores_of(fitted.predict(X))
 
-    def teach(self, student: Estimator, X: Container, scores: NDArray[np.float64]) -> Estimator:
+    def teach(self, student: Estimator, X: Container, scores: Matrix) -> Estimator:
         """Fit a student to the predictions."""
         predicted = np.clip(self.center + self.scale * scores, self.low, self.high)
         dataset = Dataset(copy.deepcopy(X), predicted.reshape(len(scores), *self.shape))
@@ -133,7 +133,7 @@ class RecordScores:
     """
 
     method: str
-    public: NDArray[np.float64]
+    public: Matrix
     center: float
     scale: float
     unit: float
@@ -149,11 +149,11 @@ class RecordScores:
         scale = scale or 1.0
         return cls(method, values, center, scale, 1.0 if method == "score_samples" else scale)
 
-    def read(self, fitted: Estimator, X: Container) -> NDArray[np.float64]:
+    def read(self, fitted: Estimator, X: Container) -> Matrix:
         """Return the scores of records, in one column."""
         return self._in_units(np.asarray(getattr(fitted, self.method)(X), dtype=np.float64))
 
-    def teach(self, student: Estimator, X: Container, scores: NDArray[np.float64]) -> Estimator:
+    def teach(self, student: Estimator, X: Container, scores: Matrix) -> Estimator:
         """Fit a student to records drawn anew, more often where the score rose."""
         rise = (np.clip(scores, -FARTHEST, FARTHEST) - self._in_units(self.public)).ravel()
         rise *= self.scale / self.unit
@@ -162,7 +162,7 @@ class RecordScores:
         rows = np.searchsorted(ends / ends[-1], places)
         return fit_seeded(clone(student), Dataset(take_records(X, rows)))
 
-    def _in_units(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _in_units(self, values: Matrix) -> Matrix:
         return np.clip((values.reshape(-1, 1) - self.center) / self.scale, -FARTHEST, FARTHEST)
 
 
@@ -196,7 +196,7 @@ def reader_of(public_fit: Estimator, y: Container, anchors: Container) -> Reader
     return RecordScores.of(public_fit, method, anchors)
 
 
-def likeliest(shares: NDArray[np.float64]) -> NDArray[np.intp]:
+def likeliest(shares: Matrix) -> NDArray[np.intp]:
     """Return the place of the likeliest class of each record, and keep some of each class."""
     places, free = shares.argmax(axis=1), np.ones(len(shares), dtype=bool)
     least = min(LEAST_OF_CLASS, len(shares) // shares.shape[1])

@@ -22,8 +22,8 @@ LEAST, MOST = 1e-70, 1e70
 class Front:
     """A set of records: columns in ranges, in a ball around 0; unknown bounds are infinite."""
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    low: Matrix
+    high: Matrix
     radius: float = np.inf
 
     @property
@@ -33,7 +33,7 @@ class Front:
         return ROUND_UP * min(float(widest), np.sqrt(len(self.low)) * self.radius)
 
     @property
-    def squares(self) -> NDArray[np.float64]:
+    def squares(self) -> Matrix:
         """The mean square of each column, guessed as that of a uniform column, or of the ball."""
         of_ball = np.full(len(self.low), self.radius**2 / len(self.low))
         of_box = (self.low**2 + self.low * self.high + self.high**2) / 3

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset
 from skdp.core.target import Target
-from skdp.core.types import Container, Estimator, Named
+from skdp.core.types import Container, Estimator, Matrix, Named
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.configuration import describe
@@ -50,7 +50,7 @@ class LeafTarget(Target):
         self.allow_nan = takes(estimator, "allow_nan")
         self.description = f"leaf values of {describe(estimator)}"
 
-    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
+    def __call__(self, *dataset: Container, seed: int) -> Matrix:
         """Send the records down the public trees, and count in each leaf; no seed has a use."""
         X, y, sample_weight = Dataset(*dataset)
         rows, sums = self._indicators(y, sample_weight), []
@@ -60,11 +60,11 @@ class LeafTarget(Target):
             sums.append(totals.ravel())
         return np.concatenate(sums)
 
-    def closed_form(self, *records: Container) -> Callable[..., NDArray[np.float64]] | None:
+    def closed_form(self, *records: Container) -> Callable[..., Matrix] | None:
         """Return what each record adds; None in a pipeline, whose steps may look at all records."""
         return None if is_pipeline(self.public_fit) else self._rows
 
-    def restore(self, vector: NDArray[np.float64]) -> Estimator:
+    def restore(self, vector: Matrix) -> Estimator:
         """Make a fitted estimator of released counts; negative ones become zero."""
         released, width = clean_copy(self.public_fit), len(self._classes)
         ends = np.cumsum([width * len(leaves) for leaves in self._leaves])
@@ -85,7 +85,7 @@ class LeafTarget(Target):
         drop_out_of_bag(released)
         return released
 
-    def by_name(self, value: NDArray[np.float64]) -> Named:
+    def by_name(self, value: Matrix) -> Named:
         """Name the counts by tree, leaf and class."""
         names = [
             f"tree {i}, leaf {leaf}" if len(self._leaves) > 1 else f"leaf {leaf}"
@@ -95,9 +95,7 @@ class LeafTarget(Target):
         labels = [f"{name}, {label}" for name in names for label in self._classes]
         return value, {"value": (None, labels)}
 
-    def _rows(
-        self, X: Container, y: Container, sample_weight: Container = None
-    ) -> NDArray[np.float64]:
+    def _rows(self, X: Container, y: Container, sample_weight: Container = None) -> Matrix:
         """Return a row for each record: what it adds to all leaves."""
         rows, blocks = self._indicators(y, sample_weight), []
         for column, leaves in zip(self._apply(X).T, self._leaves, strict=True):
@@ -105,7 +103,7 @@ class LeafTarget(Target):
             blocks.append((inside[:, :, None] * rows[:, None, :]).reshape(len(column), -1))
         return np.hstack(blocks)
 
-    def _indicators(self, y: Container, sample_weight: Container) -> NDArray[np.float64]:
+    def _indicators(self, y: Container, sample_weight: Container) -> Matrix:
         """Return what each record adds to its leaf."""
         rows = (np.asarray(y)[:, None] == self._classes).astype(np.float64)
         return rows if sample_weight is None else rows * np.asarray(sample_weight)[:, None]

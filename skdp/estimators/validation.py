@@ -33,7 +33,7 @@ from skdp.core.plain import (
     plain,
     with_doubles,
 )
-from skdp.core.types import Container
+from skdp.core.types import Container, Matrix
 
 
 def check_private_dataset(
@@ -100,7 +100,7 @@ def _flaw_of(check: Callable, *args: object, **options: object) -> str:
     return ""
 
 
-def _check_weights(weights: Container, n_samples: int) -> NDArray[np.float64]:
+def _check_weights(weights: Container, n_samples: int) -> Matrix:
     weights = as_doubles(plain(weights, "sample_weight"))
     if weights.shape != (n_samples,):
         raise ValueError(
@@ -191,7 +191,7 @@ def _refuse_dates(part: str, values: Container) -> None:
         )
 
 
-def _as_floats(values: Container, name: str) -> NDArray[np.float64]:
+def _as_floats(values: Container, name: str) -> Matrix:
     """Return numbers as doubles; refuse an entry that is none, and do not say which."""
     numbers = as_doubles(values)
     gaps = np.isnan(numbers)

@@ -163,7 +163,7 @@ def make_plan(
     return plan
 
 
-def rehearse(mechanism: Mechanism, public: NDArray[np.float64], sensitivity: float) -> None:
+def rehearse(mechanism: Mechanism, public: Matrix, sensitivity: float) -> None:
     """Release a public value, so that a mechanism fails before private data are read."""
     released, _ = mechanism.release_with_errors(public, sensitivity, OperatingSystemBytes())
     if np.isnan(released).any():

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.core.checks import shown
 from skdp.core.target import Target
-from skdp.core.types import AxisLabels, Labels, Values
+from skdp.core.types import AxisLabels, Labels, Matrix, Values
 from skdp.estimators.labels import labels_of
 from skdp.mechanisms.base import Mechanism
 
@@ -61,14 +60,12 @@ def axis_labels(
     return labels or labels_of(fitted, numbers)
 
 
-def flat_numbers(numbers: NDArray[np.float64] | Values) -> NDArray[np.float64]:
+def flat_numbers(numbers: Matrix | Values) -> Matrix:
     """Join the numbers in the order of `flat_names`."""
     return np.concatenate([np.ravel(part).astype(np.float64) for *_, part in _arrays(numbers)])
 
 
-def flat_names(
-    numbers: NDArray[np.float64] | Values, labels: AxisLabels | None = None
-) -> list[str]:
+def flat_names(numbers: Matrix | Values, labels: AxisLabels | None = None) -> list[str]:
     """Name each number: by its attribute, and by class and column where `labels` has them."""
     names: list[str] = []
     for attribute, name, part in _arrays(numbers):
@@ -76,7 +73,7 @@ def flat_names(
     return list(map(on_one_line, names))
 
 
-def positive_class(numbers: NDArray[np.float64] | Values, labels: AxisLabels | None) -> str:
+def positive_class(numbers: Matrix | Values, labels: AxisLabels | None) -> str:
     """Say which of two classes a positive coefficient speaks for."""
     for attribute, name, part in _arrays(numbers):
         classes, _ = (labels or {}).get(attribute, (None, None))
@@ -87,7 +84,7 @@ def positive_class(numbers: NDArray[np.float64] | Values, labels: AxisLabels | N
     return ""
 
 
-def _arrays(numbers: NDArray[np.float64] | Values) -> Iterator[tuple[str, str, Any]]:
+def _arrays(numbers: Matrix | Values) -> Iterator[tuple[str, str, Any]]:
     """Yield each array with the attribute that it belongs to and its own name."""
     for name, values in (numbers if isinstance(numbers, dict) else {"value": numbers}).items():
         if isinstance(values, list):

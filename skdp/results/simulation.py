@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 
 from skdp.core.dataset import Dataset
@@ -258,7 +257,7 @@ class HasExpectedScore:
         return self.simulation(few, getattr(self.sensitivity, "seed", 0))
 
     @cached_property
-    def _simulated(self) -> tuple[ExpectedScore | None, NDArray[np.float64] | None]:
+    def _simulated(self) -> tuple[ExpectedScore | None, Matrix | None]:
         """The score and the public value."""
         simulation = self.own_simulation
         if simulation is None:

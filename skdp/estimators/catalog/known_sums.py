@@ -248,7 +248,7 @@ class GaussianMoments(ScaledMoments, OfClasses):
         if released.priors is None:
             released.class_prior_ = shares
 
-    def _by_class(self, mean: Matrix) -> tuple[NDArray[np.float64], Matrix]:
+    def _by_class(self, mean: Matrix) -> tuple[Matrix, Matrix]:
         """Return the shares of the classes, and the moments of each."""
         shares = np.maximum(on_simplex(mean[:, -1] / self.constant), TINY)
         return shares, mean[:, :-1] / shares[:, None]
