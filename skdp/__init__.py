@@ -1,7 +1,8 @@
 """Private scikit-learn estimators by sensitivity sampling."""
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from skdp._version import __version__ as __version__
 from skdp.core.guarantee import PrivacyGuarantee
@@ -93,7 +94,7 @@ WINGS = {"accounting", "audit", "bounds", "codes", "displays", "functions", "ris
 """Modules with names of their own, imported when they are asked for: they take time."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> ModuleType:
     """Import the modules that look back at a release when they are asked for: they take time."""
     if name in WINGS:
         return importlib.import_module(f"skdp.{name}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
 from sklearn.utils import estimator_html_repr
@@ -20,7 +21,7 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.room import usual_errors
-from skdp.core.types import Container, Estimator, Method, Scoring
+from skdp.core.types import Container, Estimator, Method, Scoring, Values
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
 from skdp.exceptions import BudgetExceededError
@@ -46,7 +47,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _of_release(method: Callable[Concatenate[Release, P], T]) -> Callable[Concatenate[Any, P], T]:
+def _of_release(
+    method: Callable[Concatenate[Release, P], T],
+) -> Callable[Concatenate[PrivateModel, P], T]:
     """Hand a method to the release of a fitted estimator."""
 
     @wraps(method)
@@ -69,7 +72,7 @@ class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     guarantee_: PrivacyGuarantee
     budget_: BudgetTotal
     sensitivity_: SensitivityEstimate | KnownSensitivity
-    standard_errors_: Any
+    standard_errors_: NDArray[np.float64] | Values | None
     mechanism_: Mechanism
     plan_: ReleasePlan
     public_estimator_: Estimator | None
@@ -98,7 +101,7 @@ class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
         )
         return self
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _repr_html_(self) -> str:
@@ -260,8 +263,8 @@ class PrivateEstimator(PrivateModel):
         mechanism: Mechanism,
         sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | str | float,
         release: str | Sequence[str] = "auto",
-        classes: Sequence[Any] | NDArray | None = None,
-        prior: Any = None,
+        classes: Sequence[object] | NDArray | None = None,
+        prior: object = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -324,7 +327,7 @@ class PrivateEstimator(PrivateModel):
             raise
         prepared = prepare(self, dataset)
         plan = prepared.plan()
-        released = plan.execute_checked(prepared.example, random_state=self.random_state)
+        released = plan._execute_checked(prepared.example, random_state=self.random_state)
         return self._keep(plan, released)
 
     def _least_spend(self) -> dict[str, Any]:

@@ -21,14 +21,9 @@ from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
 from skdp.core.oracle import Oracle
 from skdp.core.plain import check_gaps
 from skdp.core.room import evaluate_privately, spare, usual_errors
-from skdp.core.schema import (
-    Schema,
-    declared,
-    describe_columns,
-    describe_key,
-)
+from skdp.core.schema import Schema, declared, describe_columns, describe_key
 from skdp.core.target import Target, replaces
-from skdp.core.types import Container, Scoring, Values
+from skdp.core.types import Container, Matrix, Scoring, Values
 from skdp.estimators.labels import repaired
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
@@ -183,7 +178,7 @@ class ReleasePlan(HasExpectedScore):
             self.sensitivity.check_made_for(self.target)
         object.__setattr__(self, "settled", (self.target, self.sensitivity, content))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Forget the content of a target that another process cannot recognize."""
         state: Any = super().__getstate__()
         key = key_of(self.target)
@@ -238,31 +233,15 @@ class ReleasePlan(HasExpectedScore):
         check_accountant(accountant, "ReleasePlan.execute")
         byte_source(random_state)  # refuses what is no seed
         self._check_settled()
-        return self.execute_checked(
-            self._checked(X, y, sample_weight), accountant=accountant, random_state=random_state
-        )
+        return self._execute_checked(self._checked(X, y, sample_weight), accountant, random_state)
 
-    def execute_checked(
+    def _execute_checked(
         self,
         dataset: Dataset,
-        *,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ) -> Release:
-        """Release from records in the form of the plan, which are not checked again.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            The private records.
-        accountant, random_state : PrivacyAccountant or None, int or None
-            As for `execute`.
-
-        Returns
-        -------
-        Release
-            As from `execute`.
-        """
+        """Release from records in the form of the plan, which are not checked again."""
         noise = byte_source(random_state)
         accountant = self.accountant if accountant is None else accountant
         warn_if_uncharged(accountant)
@@ -270,7 +249,8 @@ class ReleasePlan(HasExpectedScore):
         alone = not accountant.is_kept
         guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
         described = str(self)  # whatever may fail comes before the payment
-        accountant.spend(**spend_of(self, guarantee), label=self.target.description)
+        law = self.mechanism.noise_law
+        accountant.spend(guarantee, law=law, label=self.target.description)
         seed = int.from_bytes(noise.bytes(4), "little") >> 1
         return self._release_paid(dataset, guarantee, accountant.total(), described, noise, seed)
 
@@ -302,14 +282,14 @@ class ReleasePlan(HasExpectedScore):
         try:
             return self._package(value, errors, guarantee, budget, described)
         except Exception as error:  # raised by a target of the user
-            written = value.tolist() if isinstance(value, np.ndarray) else value  # every digit
+            written = np.asarray(value).tolist()  # every digit
             error.add_note(f"The budget has paid, and what was released is {written!r}.")
             raise
 
     def _package(
         self,
         value: Any,
-        errors: Any,
+        errors: Matrix | None,
         guarantee: PrivacyGuarantee,
         budget: BudgetTotal,
         described: str,
@@ -318,10 +298,9 @@ class ReleasePlan(HasExpectedScore):
         target = self.target.with_noise(self.mechanism, self.sensitivity.value, errors)
         restored = target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
-        shown = None if numbers is None else value
-        labels = axis_labels(self.names, target, shown, restored)
+        labels = axis_labels(self.names, target, None if numbers is None else value, restored)
         code, shape, priors = self.mechanism.geometry.code, self.sensitivity.shape, None
-        most, said = 0.0, ""
+        most, conflict, out_of_box = 0.0, "", misplaced(restored)
         if code is not None and shape is not None:
             deviations = code.deviations.reshape(shape)
             planned = self.mechanism.standard_errors(shape, self.sensitivity.value)
@@ -333,10 +312,14 @@ class ReleasePlan(HasExpectedScore):
             far = flat_numbers(target.by_name(distance_from_prior(code, value, errors))[0])
             most = float(far.max(initial=0))
             names = flat_names(numbers, labels)
-            said = describe_conflict(most, names[far.argmax()] if most else "", guarantee.gamma)
-        shown = said if guarantee.gamma else "", misplaced(restored)
-        for each in filter(None, shown):
+            conflict = describe_conflict(most, names[far.argmax()] if most else "", guarantee.gamma)
+        for each in filter(None, (conflict if guarantee.gamma else "", out_of_box)):
             warn(each)
+        schema = None if self.oracle is None else self.schema  # else it has categories of the data
+        mechanism = copy.copy(self.mechanism)  # that of the plan may be edited
+        simulator = Simulator(
+            target, mechanism, self.sensitivity, self.n_samples, schema, self.oracle
+        )
         return Release(
             restored,
             guarantee,
@@ -347,27 +330,13 @@ class ReleasePlan(HasExpectedScore):
             prior_errors=priors,
             plan=described,
             labels=labels,
-            simulator=self._simulator(target),
+            simulator=None if mechanism.chooses else simulator,
             prior_conflict=most,
-            warning=" ".join(filter(None, (said, shown[1]))),
+            warning=" ".join(filter(None, (conflict, out_of_box))),
             repaired=repaired(restored, numbers),
         )
 
-    def _simulator(self, target: Target) -> Simulator | None:
-        """Return the simulator of a release of numbers."""
-        if self.mechanism.chooses:
-            return None
-        schema = None if self.oracle is None else self.schema  # else it has categories of the data
-        return Simulator(
-            target,
-            copy.copy(self.mechanism),  # that of the plan may be edited
-            self.sensitivity,
-            self.n_samples,
-            schema,
-            self.oracle,
-        )
-
-    def _named(self, numbers: Any) -> NDArray[np.float64] | Values | None:
+    def _named(self, numbers: Matrix | None) -> NDArray[np.float64] | Values | None:
         return None if numbers is None else self.target.by_name(numbers)[0]
 
     def _check_settled(self) -> None:
@@ -448,11 +417,6 @@ class ReleasePlan(HasExpectedScore):
 
     def __str__(self) -> str:
         return plan_text(self)
-
-
-def spend_of(plan: ReleasePlan, guarantee: PrivacyGuarantee) -> dict[str, Any]:
-    """Return what a release with this guarantee spends."""
-    return {"guarantee": guarantee, "law": plan.mechanism.noise_law}
 
 
 def of_all(gamma: float, confidence: float | None, n: int) -> tuple[float, float | None]:

@@ -155,7 +155,7 @@ def release(
     pays = find_accountant(accountant)
     pays._rehearse(least_spend(mechanism, sensitivity))  # before pairs are sampled
     plan, dataset = plan_for(dataset, lengths[0], target, mechanism, sensitivity, responses, names)
-    return plan.execute_checked(dataset, accountant=accountant, random_state=random_state)
+    return plan._execute_checked(dataset, accountant, random_state)
 
 
 @usual_errors
@@ -234,11 +234,18 @@ def plan_for(
     target: Target | Callable,
     mechanism: Mechanism,
     sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
-    responses: Iterable[object] | None = None,
-    names: Iterable[object] | None = None,
+    responses: Iterable[object] | None,
+    names: Iterable[object] | None,
 ) -> tuple[ReleasePlan, Dataset]:
     """Make the plan, and return the example records in its form."""
-    target = _prepare_target(target, mechanism, responses)
+    target = as_target(target)
+    if responses is not None:
+        if not mechanism.chooses:
+            raise ValueError(
+                "The 'responses' parameter of release is for a mechanism that chooses, such as "
+                f"ExponentialMechanism. Got {type(mechanism).__name__}."
+            )
+        target = ChoiceTarget(target, responses)
     mechanism.guarantee()  # refuses its own parameters before any work is done
     known = as_sensitivity(sensitivity, mechanism, n_samples)
     if isinstance(known, SensitivitySampler) and getattr(mechanism, "code", None) == "auto":
@@ -248,18 +255,3 @@ def plan_for(
     names = as_names(names, mechanism)
     plan = make_plan(target, schema, example, mechanism=mechanism, sensitivity=known, names=names)
     return plan, example
-
-
-def _prepare_target(
-    target: Target | Callable, mechanism: Mechanism, responses: Iterable[object] | None
-) -> Target:
-    """Return the target, with the responses if there are some."""
-    target = as_target(target)
-    if responses is not None:
-        if not mechanism.chooses:
-            raise ValueError(
-                "The 'responses' parameter of release is for a mechanism that chooses, such as "
-                f"ExponentialMechanism. Got {type(mechanism).__name__}."
-            )
-        return ChoiceTarget(target, responses)
-    return target

@@ -9,12 +9,7 @@ from skdp.core.checks import warn
 from skdp.core.dtypes import categories_of
 from skdp.core.schema import Form
 from skdp.core.types import Estimator
-from skdp.estimators.catalog import (
-    check_releasable,
-    entry_of,
-    is_stateless,
-    lookup,
-)
+from skdp.estimators.catalog import check_releasable, entry_of, is_stateless, lookup
 from skdp.estimators.configuration import members_in
 from skdp.estimators.members import configured_members, fitted_parts, is_composition, last_step
 from skdp.estimators.trees import is_tree

@@ -20,7 +20,7 @@ from skdp.codes.pilots import without_rounding
 from skdp.core.checks import shown, warn
 from skdp.core.code import PublicCode
 from skdp.core.dataset import Dataset
-from skdp.core.guarantee import weaknesses
+from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.identity import content_of, key_of
 from skdp.core.metric import OutputMetric
 from skdp.core.plain import check_gaps, gaps_in
@@ -32,9 +32,8 @@ from skdp.core.types import Matrix
 from skdp.estimators.public_fit import synthetic_dataset
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import OperatingSystemBytes
-from skdp.plan import ReleasePlan, check_chooses, of_all
-from skdp.planning.advice import advise
-from skdp.planning.worth import warn_of_worth
+from skdp.plan import ReleasePlan, check_chooses
+from skdp.planning.worth import advise, warn_of_worth
 from skdp.results.names import check_names
 from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -73,23 +72,22 @@ def deviation_of(mechanism: Any, n_values: int, sensitivity: float) -> float:
     return mechanism.unit_deviation(n_values) * norm * sensitivity
 
 
-def least_spend(
-    mechanism: Mechanism, sensitivity: object, n_alternatives: int = 1
-) -> dict[str, Any]:
-    """Return what a release spends at least, whatever its sensitivity will be."""
-    promise = mechanism.guarantee()
-    if isinstance(sensitivity, Sensitivity):
-        level = _level_of(sensitivity)
-        gamma, confidence = of_all(level.gamma, level.confidence, n_alternatives)
-        promise = replace(mechanism.guarantee(gamma), confidence=confidence)
-    return {"guarantee": promise, "law": mechanism.noise_law}
+def least_promise(mechanism: Mechanism, sensitivity: object) -> PrivacyGuarantee:
+    """Return what a release promises, whatever its sensitivity will be."""
+    level: Any
+    match sensitivity:
+        case SensitivitySampler():
+            level = sensitivity.order_statistic()
+        case Sensitivity():
+            level = sensitivity
+        case _:  # a number, or a bound that is derived later
+            return mechanism.guarantee()
+    return replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
 
 
-def _level_of(sensitivity: Sensitivity) -> Any:
-    """Return what has the gamma and the confidence: an order statistic, or what is settled."""
-    if isinstance(sensitivity, SensitivitySampler):
-        return sensitivity.order_statistic()
-    return sensitivity
+def least_spend(mechanism: Mechanism, sensitivity: object) -> dict[str, Any]:
+    """Return what a release spends at least."""
+    return {"guarantee": least_promise(mechanism, sensitivity), "law": mechanism.noise_law}
 
 
 def make_plan(
@@ -103,11 +101,7 @@ def make_plan(
     predictions: Callable[[], Target] | None = None,
     **others: Any,
 ) -> ReleasePlan:
-    """Make a plan, and sample its sensitivity where it is not known.
-
-    A `derived` sensitivity bounds this target alone. `predictions` makes a target that could be
-    released instead. `others` are fields of the plan.
-    """
+    """Make a plan, and sample its sensitivity where it is not known; `others` are its fields."""
     start, n_samples, given = perf_counter(), example.n_records, sensitivity
     mechanism = clone(mechanism)
     check_chooses(mechanism, target)
@@ -123,9 +117,7 @@ def make_plan(
     if oracle is not None and not is_known:
         gaps = frozenset(gaps_in(given.public_dataset(n_samples, schema).X))
         check_gaps(example.X, gaps)
-    level = _level_of(given)
-    promise = replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
-    for weakness in weaknesses(promise, n_samples):
+    for weakness in weaknesses(least_promise(mechanism, given), n_samples):
         warn(f"The promise is weak: {weakness}.")
     source = given.in_norm(mechanism.geometry.order)
     pilots = None
@@ -139,7 +131,7 @@ def make_plan(
     if shape is None and (code or mechanism.most_values):  # too many numbers may be refused
         shape = _shape_on_synthetic(target, example, others.get("classes"))
     check_names(others.get("names"), shape)
-    if derived:
+    if derived:  # it bounds this target alone
         known = replace(known, key=key_of(target))
     if within is None:
         within = np.zeros((1 if code is None else code.size,) if shape is None else shape)
@@ -196,37 +188,28 @@ def learn_code(
 
 
 def _n_drawn(target: Target, n_samples: int) -> int:
-    """Return how many records pilots have.
-
-    Of a mean fewer do: it keeps its law but for its sampling error. With n' in the place of n
-    records a change is n / n' times as large, so a code is learned as if there were n' records and
-    n' / n times the noise.
-    """
+    """Return how many records pilots have: a mean, whose change goes with 1 / n, needs fewer."""
     return min(n_samples, MOST_RECORDS) if target.is_mean else n_samples
 
 
 def _learn_sampled(
-    mechanism: Mechanism,
-    sampler: SensitivitySampler,
-    target: Target,
-    n_samples: int,
-    schema: Schema,
+    mechanism: Mechanism, source: SensitivitySampler, target: Target, n_samples: int, schema: Schema
 ) -> tuple[Mechanism, Pilots | None]:
     """Learn the code from pilot pairs, before a pair is measured."""
     drawn = _n_drawn(target, n_samples)
-    values, differences = pilots = sampler.pilots(target, drawn, schema)
-    statistic = sampler.order_statistic(few=mechanism.learns_code)
+    values, differences = pilots = source.pilots(target, drawn, schema)
+    statistic = source.order_statistic(few=mechanism.learns_code)
 
     def learn() -> PublicCode | None:
-        metric = _output_metric(target, sampler, schema)
-        shaken = partial(sampler._shaken_pilots, target, drawn, schema, values.shape[1])
+        metric = _output_metric(target, source, schema)
+        shaken = partial(source._shaken_pilots, target, drawn, schema, values.shape[1])
         seen = without_rounding(values, differences, metric, shaken)
         level, noise = statistic.k / (statistic.n_pairs + 1), drawn / n_samples
         options: Any = {"n_samples": drawn, "level": level, "noise": noise}
         learned = with_learned_code(mechanism, *seen, metric, **options)
         return cast("PublicCode | None", learned.geometry.code)
 
-    facts: Any = target, sampler.draws_from, n_samples, sampler._entropy(), schema
+    facts: Any = target, source.draws_from, n_samples, source._entropy(), schema
     is_kept = values.size <= MOST_KEPT
     key = key_in_store(*facts, mechanism, statistic, pilots) if is_kept else ""
     mechanism = mechanism.with_code(STORE.made(key, learn))

@@ -16,11 +16,7 @@ from skdp.core.types import Scoring
 from skdp.estimators.inputs import takes
 from skdp.estimators.precautions import warn_of_unknown_categories
 from skdp.estimators.predictions import N_ANCHORS, PredictionTarget
-from skdp.estimators.public_fit import (
-    fit_seeded,
-    fit_to_synthetic,
-    synthetic_dataset,
-)
+from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
 from skdp.estimators.validation import check_labels
 from skdp.functions.known_density import warn_of_kernel
 from skdp.plan import ReleasePlan

@@ -1,23 +1,31 @@
-"""What a release is worth where nothing public can be drawn, and a warning if it is little."""
+"""What a release is worth: made-up records to try it on, a warning if it is little, advice."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from skdp.codes.encoder import LEAST_PILOTS, with_learned_code
 from skdp.core.checks import warn
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import Oracle
+from skdp.core.room import quiet
 from skdp.core.schema import Schema
-from skdp.core.types import Estimator
+from skdp.core.streams import score_key, streams
+from skdp.core.types import Estimator, Matrix
 from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
 from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
+from skdp.estimators.predictions import Predictions
 from skdp.estimators.public_fit import in_container_of
 from skdp.plan import ReleasePlan
+from skdp.results.simulation import score
+from skdp.results.writing import short_score
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.random_task import RandomTaskOracle
 
@@ -27,6 +35,12 @@ N_MADE_UP = 500
 LEAST_SHARE = 0.1
 """Warn when a smaller share of the model is learned from private data."""
 
+LEAST_GAIN = 0.05
+"""Advise where the expected score is higher by more."""
+
+MOST_PILOTS = 200
+"""The number of pilot pairs that are read at most."""
+
 
 def made_up_oracle(
     estimator: Estimator,
@@ -35,10 +49,7 @@ def made_up_oracle(
     classes: list[NDArray] | None,
     y_range: tuple[float, float] | None,
 ) -> Oracle | None:
-    """Return an oracle of records in the range of the first step, with random rules.
-
-    None where labels or range of the responses are not known, or records cannot be made up.
-    """
+    """Return an oracle of records in the range of the first step, with random rules, if any."""
     if np.ndim(example.y) != 1 or issparse(example.X) or not (classes or y_range):
         return None
     n_features, rng = example.X.shape[1], np.random.default_rng(0)
@@ -56,15 +67,18 @@ def made_up_oracle(
     return oracle
 
 
-def _range_of_first_step(estimator: Estimator, n_features: int) -> tuple[Any, Any]:
+def _range_of_first_step(
+    estimator: Estimator, n_features: int
+) -> tuple[Matrix | float, Matrix | float]:
     """Return mean and standard deviation of the columns that the first step is made for."""
     first = estimator.steps[0][1] if is_pipeline(estimator) else estimator
     first = first.estimator if is_frozen(first) else first
-    if isinstance(first, ClipBox):
-        low, high = ranges_of(first, n_features)
-        return (low + high) / 2, (high - low) / math.sqrt(12)
-    if isinstance(first, ClipNorm):
-        return 0.0, first.radius / math.sqrt(n_features)
+    match first:
+        case ClipBox():
+            low, high = ranges_of(first, n_features)
+            return (low + high) / 2, (high - low) / math.sqrt(12)
+        case ClipNorm():
+            return 0.0, first.radius / math.sqrt(n_features)
     mean, scale = getattr(first, "mean_", None), getattr(first, "scale_", None)
     return (0.0, 1.0) if mean is None or scale is None else (mean, scale)
 
@@ -87,3 +101,44 @@ def warn_of_worth(plan: ReleasePlan) -> None:
         "fewer released numbers would help."
     )
     warn(f"The release may be worth no more than {alone}: {said}. {' '.join(hints) or usual}")
+
+
+def advise(plan: ReleasePlan, make_target: Callable[[], Any], pilots: tuple[Matrix, Matrix]) -> str:
+    """Name the release of predictions where they may score clearly more than parameters."""
+    expected = plan.expected_score
+    if expected is None or len(pilots[0]) < LEAST_PILOTS:
+        return ""
+    least, found = float(expected.private.mean()) + LEAST_GAIN, -np.inf
+    if expected.exact.mean() > least:  # a student is hardly better than its teachers
+        with quiet(), suppress(Exception):  # without predictions there is no advice
+            found = _score_of_predictions(plan, make_target(), *pilots)
+    return f'release="predictions" may score {short_score(found)}' if found > least else ""
+
+
+def _score_of_predictions(
+    plan: Any, target: Predictions, values: Matrix, differences: Matrix
+) -> float:
+    """Return the mean score of students of noisy scores, on the simulated datasets of a plan."""
+
+    def read(value: Matrix) -> Matrix:  # models are restored, so that only students are fitted
+        fitted = plan.target.restore(value.reshape(plan.sensitivity.shape))
+        return np.ravel(target.read(fitted))
+
+    values, differences = values[:MOST_PILOTS], differences[:MOST_PILOTS]
+    firsts, seconds = (np.array([*map(read, each)]) for each in (values, values - differences))
+    # of the pilots from which the code is learned: no promise could rest on it
+    statistic = plan.sensitivity.order_statistic
+    level = statistic.k / (statistic.n_pairs + 1)
+    metric, n_samples = target.output_metric(), plan.n_samples
+    mechanism = with_learned_code(
+        plan.mechanism, firsts, firsts - seconds, metric, n_samples=n_samples, level=level
+    )
+    norms = mechanism.geometry.distances(firsts, seconds)
+    size = float(np.quantile(norms, level, method="higher"))
+    simulation = plan.own_simulation
+    rng, _ = streams(simulation.seed, score_key(simulation.n_datasets + 1))
+    scores = []
+    for value, test in simulation.datasets:
+        student = target.restore(mechanism.release(read(value), size, rng))
+        scores.append(score(student, test, plan.scoring))
+    return float(np.mean(scores))

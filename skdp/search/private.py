@@ -27,12 +27,8 @@ from skdp.mechanisms.discrete import below
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import of_each
-from skdp.planning.checks import (
-    check_holds_no_record,
-    check_parameters,
-    data_check,
-)
-from skdp.planning.making import least_spend
+from skdp.planning.checks import check_holds_no_record, check_parameters, data_check
+from skdp.planning.making import least_promise
 from skdp.planning.preparation import Preparation, prepare
 from skdp.search.candidates import SumOfScores, as_scoring, list_candidates
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -199,7 +195,7 @@ class PrivateSearchCV(PrivateModel):
                 "The 'sensitivity' of the estimator in PrivateSearchCV must say of how many"
                 f" records it is. A fit sees {n}: KnownSensitivity(bound, norm, n_samples={n})."
             )
-        least = [least_spend(each.mechanism, each.sensitivity)["guarantee"] for each in models]
+        least = [least_promise(each.mechanism, each.sensitivity) for each in models]
         pays._rehearse({"guarantee": price(least, n_runs)})  # before pairs are sampled
         prepared = [prepare(model, fitted) for model in models]
         for each, scoring in zip(prepared, scorings, strict=True):
