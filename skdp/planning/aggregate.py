@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -12,12 +11,12 @@ from sklearn.base import BaseEstimator
 from skdp.codes.blocks import learn_block_code
 from skdp.core.checks import check_count
 from skdp.core.dataset import n_records, take_records
-from skdp.core.schema import Schema
 from skdp.core.streams import AGGREGATE, public_seed, streams
 from skdp.core.types import Estimator, Seed
 from skdp.estimators.predictions import PredictionTarget, check_predictions
 from skdp.estimators.scores import ClassScores, ResponseScores, reader_of
 from skdp.planning.blocks import N_DATASETS, N_PILOTS, N_RULES, BlockFits, Blocks, Rules
+from skdp.planning.releases import Public
 
 BLOCK_SIZES = (15, 30, 60, 120, 240)
 LEAST_BLOCKS = 20
@@ -117,22 +116,17 @@ def check_blocks(aggregate: SampleAndAggregate, n_samples: int) -> None:
 def bind_blocks(
     aggregate: SampleAndAggregate,
     estimator: Estimator,
-    public_fit: Estimator,
-    source: Any,
-    schema: Schema,
-    n_samples: int,
+    given: Public,
     deviation: Callable[[int, float], float],
 ) -> Blocks:
-    """Learn the code, and make the target; `source` draws public records.
-
-    ``deviation(n, sensitivity)`` is that of the noise in one of n numbers, for one in L2.
-    """
+    """Learn the code, and make the target; `deviation` is of the noise in one of n numbers."""
     check_predictions(PredictionTarget(student=aggregate.student), estimator)
     seed = public_seed(aggregate.random_state, "random_state", "SampleAndAggregate")
     rng, _ = streams(seed, AGGREGATE)
-    public = source.public_dataset(N_ROWS, schema, attempt=N_DATASETS)
+    n_samples = given.n_samples
+    public = given.source.public_dataset(N_ROWS, given.schema, attempt=N_DATASETS)
     anchors = np.arange(n_records(public.X))[:N_ANCHORS]
-    reader = reader_of(public_fit, public.y, take_records(public.X, anchors))
+    reader = reader_of(given.fit, public.y, take_records(public.X, anchors))
     if not isinstance(reader, ClassScores | ResponseScores):
         raise ValueError(
             f"sensitivity='aggregate' releases classifiers and regressors. "
@@ -140,7 +134,7 @@ def bind_blocks(
         )
     student = estimator if aggregate.student is None else aggregate.student
     fits = BlockFits(estimator, reader, take_records(public.X, anchors), seed)
-    rules = Rules.of(reader, public, source, schema)
+    rules = Rules.of(reader, public, given)
     sizes = _numbers(aggregate, n_samples, max(2, reader.n_columns))
     pilots = {k: rules.pilots(fits, n_samples // k, rng) for k in sizes}
     width = reader.n_columns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +11,13 @@ from sklearn.base import clone
 
 from skdp.codes.blocks import BlockCode, Pilots
 from skdp.core.dataset import Dataset, n_records, take_records
-from skdp.core.schema import Schema
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
 from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, takes
 from skdp.estimators.scores import ClassScores, ResponseScores
+from skdp.planning.releases import Public
 from skdp.sensitivity.random_task import RandomTaskOracle
 
 CERTAIN = 0.996  # the largest score of a student's lesson
@@ -151,14 +150,12 @@ class Rules:
         self.X, self.reader, self.task, self.shares = X, reader, task, shares
 
     @classmethod
-    def of(
-        cls, reader: ClassScores | ResponseScores, public: Dataset, source: Any, schema: Schema
-    ) -> Rules:
+    def of(cls, reader: ClassScores | ResponseScores, public: Dataset, given: Public) -> Rules:
         """Take the shares of the classes from datasets of the oracle."""
         if isinstance(reader, ResponseScores):
             return cls(public.X, reader, RandomTaskOracle(public.X, y_scale=1.0), np.empty(0))
         labels, size = reader.classes, max(200, 2 * len(reader.classes))
-        drawn = (source.public_dataset(size, schema, attempt=a).y for a in range(N_DATASETS))
+        drawn = (given.source.public_dataset(size, given.schema, a).y for a in range(N_DATASETS))
         counts = np.array([(y[:, None] == labels).mean(axis=0) for y in map(np.asarray, drawn)])
         shares = np.maximum(counts, 1 / size)
         shares /= shares.sum(axis=1, keepdims=True)

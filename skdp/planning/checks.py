@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,11 +110,11 @@ def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) 
 
 
 def example_dataset(
-    n_samples: int, like: Container, sensitivity: Any, owner: str, allow_nan: bool
+    n_samples: int, like: Container, sensitivity: Sensitivity, owner: str, allow_nan: bool
 ) -> Dataset:
     """Return records of which the form and the number are those of the data."""
     if like is None:
-        if getattr(sensitivity, "draws_from", None) is None:
+        if sensitivity.draws_from is None:
             raise ValueError(
                 f"The 'like' parameter of {owner} must be given where no SensitivitySampler has an "
                 "oracle to take the form of the data from. Got None. Pass a few made-up records "

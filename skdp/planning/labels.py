@@ -17,8 +17,9 @@ from skdp.core.types import Container, Estimator
 from skdp.estimators.members import classes_of_outputs, last_step
 from skdp.estimators.validation import check_response
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.planning.ways import Parameters, is_derived
+from skdp.planning.ways import Parameters, way_of
 from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.base import Sensitivity
 
 MAX_ATTEMPTS = 100
 """Public records are drawn anew at most this often until they hold every class."""
@@ -35,7 +36,7 @@ def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDAr
         source = as_oracle(given.prior)
     if source is not None and source.classes_ is not None:
         return [source.classes_]
-    if is_derived(given) or source is not oracle:  # a prior, which says nothing of all records
+    if way_of(given).is_derived or source is not oracle:  # a prior says nothing of all records
         raise ValueError(
             "The 'classes' parameter of PrivateEstimator must declare the labels with a "
             "sensitivity that is known: what is promised of all records may not depend on theirs. "
@@ -68,17 +69,17 @@ def labels_of_fit(fitted: Estimator, y: Container) -> list[NDArray]:
 
 def draw_every_class(
     estimator: Estimator,
-    sensitivity: Any,
+    source: Sensitivity,
     schema: Schema,
     n_samples: int,
     classes: list[NDArray] | None,
 ) -> Dataset:
     """Draw the oracle's records anew until they hold every class."""
-    oracle = sensitivity.draws_from.description
+    assert source.draws_from is not None
     for attempt in range(MAX_ATTEMPTS):
-        public = sensitivity.public_dataset(n_samples, schema, attempt)
+        public = source.public_dataset(n_samples, schema, attempt)
         if is_classifier(estimator):
-            _check_labels_of(oracle, public.y, classes)
+            _check_labels_of(source.draws_from.description, public.y, classes)
         if classes is None or _holds_classes(public.y, classes):
             return public
     shown = [labels.tolist() for labels in classes or []]

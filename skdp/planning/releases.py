@@ -58,25 +58,25 @@ class Attributes:
 
     def check(self, estimator: Estimator) -> None:
         """Refuse, before any fit, a release that the estimator does not have."""
-        names = self.release
-        if is_auto(names):
-            try:
-                check_members(estimator)
-            except ValueError as error:
-                if kind_of(estimator) is not None:
-                    error.add_note("With a SensitivitySampler its predictions are released.")
-                raise
-        elif isinstance(names, str):
-            raise ValueError(
-                "The 'release' parameter of PrivateEstimator must be 'auto', 'predictions' or a "
-                f"list of names of fitted attributes. Got {shown(names)}. A single name is a list "
-                f"too: [{shown(names)}]."
-            )
-        elif isinstance(names, Sequence) and not all(isinstance(name, str) for name in names):
-            raise TypeError(
-                "The 'release' parameter of PrivateEstimator must list names of fitted attributes. "
-                f"Got {shown(names)}."
-            )
+        match self.release:
+            case str("auto"):
+                try:
+                    check_members(estimator)
+                except ValueError as error:
+                    if kind_of(estimator) is not None:
+                        error.add_note("With a SensitivitySampler its predictions are released.")
+                    raise
+            case str(name):
+                raise ValueError(
+                    "The 'release' parameter of PrivateEstimator must be 'auto', 'predictions' or "
+                    f"a list of names of fitted attributes. Got {shown(name)}. A single name is a "
+                    f"list too: [{shown(name)}]."
+                )
+            case Sequence() as names if not all(isinstance(name, str) for name in names):
+                raise TypeError(
+                    "The 'release' parameter of PrivateEstimator must list names of fitted "
+                    f"attributes. Got {shown(names)}."
+                )
 
     def check_known(self, estimator: Estimator, example: Dataset) -> None:
         """Refuse what has no sensitivity on paper."""
@@ -141,14 +141,15 @@ class Own(Attributes):
 
 def kind_of_release(release: object) -> Attributes:
     """Return the kind of a value of the parameter `release`."""
-    if isinstance(release, PredictionTarget):
-        return Predictions(release, configure=alone)
-    if isinstance(release, BernsteinTransformer):
-        return Function(release)
-    if isinstance(release, Target):
-        return Own(release)
-    if isinstance(release, Iterable):
-        return Attributes(release)
+    match release:
+        case PredictionTarget():
+            return Predictions(release, configure=alone)
+        case BernsteinTransformer():
+            return Function(release)
+        case Target():
+            return Own(release)
+        case Iterable():
+            return Attributes(release)
     raise TypeError(
         "The 'release' parameter of PrivateEstimator must be 'auto', 'predictions', a list of "
         "names of fitted attributes, a PredictionTarget, a BernsteinTransformer "

@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
-from skdp.core.target import Target, is_auto
+from skdp.core.target import Target
 from skdp.core.types import Estimator, Seed
 from skdp.estimators.precautions import has_parameters
 from skdp.estimators.predictions import PredictionTarget
@@ -22,13 +22,11 @@ from skdp.planning.aggregate import SampleAndAggregate, bind_blocks, check_block
 from skdp.planning.making import deviation_of
 from skdp.planning.releases import Attributes, Public, kind_of_release
 from skdp.sensitivity.adapters import as_oracle
+from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
 from skdp.sensitivity.sampler import SensitivitySampler
-
-Bound = tuple[Target, Any, Mechanism]
-"""A target, its sensitivity, and the mechanism."""
 
 
 class Parameters(Protocol):
@@ -47,6 +45,7 @@ class Parameters(Protocol):
 class Given:
     """A sensitivity that the caller gives: a sampler, an estimate, a bound or a number."""
 
+    is_derived = False
     takes_weights = True
 
     def __init__(self, given: Parameters):
@@ -69,10 +68,11 @@ class Given:
         is_estimate = isinstance(self.given.sensitivity, SensitivityEstimate)
         # a bound, unlike an estimate, does not say what it is of
         draws = self.is_sampled or (is_estimate and self.given.prior is not None)
-        if isinstance(release, str) and release == "predictions":
-            release = PredictionTarget()
-        elif is_auto(release) and draws and kind_of(estimator) is not None:
-            release = release if has_parameters(estimator) else PredictionTarget()
+        match release:
+            case str("predictions"):
+                release = PredictionTarget()
+            case str("auto") if draws and kind_of(estimator) and not has_parameters(estimator):
+                release = PredictionTarget()
         return kind_of_release(release)
 
     def check(self) -> None:
@@ -101,23 +101,22 @@ class Given:
                 "PredictionTarget(anchors=...), instead."
             )
 
-    def start(self, n_samples: int) -> Any:
+    def start(self, n_samples: int) -> Sensitivity:
         """Return the sensitivity with its prior."""
         given = self.given
         return self._with_prior(as_sensitivity(given.sensitivity, given.mechanism, n_samples))
 
-    def admit(self, sensitivity: Any, example: Dataset) -> Any:
+    def admit(self, sensitivity: Sensitivity, example: Dataset) -> Sensitivity:
         """Refuse an estimator that has no such sensitivity; no entry is read."""
-        estimator, kind = self.given.estimator, self.kind
-        used = kind.reads_response(estimator)
-        return sensitivity.for_estimator(estimator, kind.release, example, used)
+        estimator, used = self.given.estimator, self.kind.reads_response(self.given.estimator)
+        return sensitivity.for_estimator(estimator, self.kind.release, example, used)
 
-    def source(self, sensitivity: Any) -> Any:
+    def source(self, sensitivity: Sensitivity) -> Sensitivity:
         """Return what draws the records of the public fit."""
         return sensitivity
 
-    def bind(self, sensitivity: Any, public: Public) -> Bound:
-        """Make the target of one estimator."""
+    def bind(self, sensitivity: Any, public: Public) -> tuple[Target, Sensitivity, Mechanism]:
+        """Make the target of one estimator, its sensitivity, and the mechanism."""
         target = self.kind.target(self.given.estimator, public)
         return target, sensitivity, self.given.mechanism
 
@@ -136,49 +135,68 @@ class Given:
         return sensitivity.with_prior(as_prior(self.given.prior, seed))
 
 
-class Derived(Given):
-    """A bound that is derived from the estimator and the clips before it."""
+class Bounded(Given):
+    """A bound that follows from the target, which is made first."""
 
     is_of_one_target = True
 
-    def start(self, n_samples: int) -> Any:
+    def start(self, n_samples: int) -> Sensitivity:
         return self._with_prior(KnownSensitivity(1.0, "l2", n_samples))  # draws the prior
 
-    def admit(self, sensitivity: Any, example: Dataset) -> Any:
+    def _bounded(
+        self, target: Any, mechanism: Mechanism, prior: object
+    ) -> tuple[Target, Sensitivity, Mechanism]:
+        """Return a target with its bound in the norm of a mechanism."""
+        order = 1 if mechanism.geometry.order == 1 else 2
+        known = KnownSensitivity(
+            target.bound(order),
+            f"l{order}",
+            target.n_samples,
+            preconditions=target.preconditions,
+            missing=target.missing,
+            source="user guide, 'Sensitivities on paper'",
+            shape=target.shape,
+            prior=prior,
+        )
+        return target, known, mechanism
+
+
+class Derived(Bounded):
+    """A bound that is derived from the estimator and the clips before it."""
+
+    is_derived = True
+
+    def admit(self, sensitivity: Sensitivity, example: Dataset) -> Sensitivity:
         self.kind.check_known(self.given.estimator, example)
         return sensitivity
 
-    def source(self, sensitivity: Any) -> Any:
+    def source(self, sensitivity: Any) -> Sensitivity:
         return sensitivity.with_prior(None)  # the public fit is made without a prior
 
-    def bind(self, sensitivity: Any, public: Public) -> Bound:
-        target, mechanism = (
-            self.kind.known_target(self.given.estimator, public),
-            self.given.mechanism,
-        )
-        return target, known_sensitivity(target, mechanism, sensitivity.prior), mechanism
+    def bind(self, sensitivity: Any, public: Public) -> tuple[Target, Sensitivity, Mechanism]:
+        target = self.kind.known_target(self.given.estimator, public)
+        return self._bounded(target, self.given.mechanism, sensitivity.prior)
 
 
-class Aggregated(Given):
+class Aggregated(Bounded):
     """A bound that holds for any estimator, since one record changes one block."""
 
-    is_of_one_target = True
     takes_weights = False
 
     @cached_property
     def aggregate(self) -> SampleAndAggregate:
         """How the blocks are made."""
         given = self.given.sensitivity
-        return SampleAndAggregate() if isinstance(given, str) else given
+        return SampleAndAggregate() if given == "aggregate" else given
 
     @cached_property
     def kind(self) -> Attributes:
-        release = self.given.release
-        if isinstance(release, str) and release in ("auto", "predictions"):
-            return kind_of_release(PredictionTarget())
+        match self.given.release:
+            case str("auto" | "predictions"):
+                return kind_of_release(PredictionTarget())
         raise ValueError(
             "The 'release' parameter of PrivateEstimator must be 'auto' or 'predictions' with "
-            f"sensitivity='aggregate', which averages scores. Got {shown(release)}."
+            f"sensitivity='aggregate', which averages scores. Got {shown(self.given.release)}."
         )
 
     def check(self) -> None:
@@ -190,22 +208,18 @@ class Aggregated(Given):
             )
         as_oracle(self.given.prior)
 
-    def start(self, n_samples: int) -> Any:
+    def start(self, n_samples: int) -> Sensitivity:
         check_blocks(self.aggregate, n_samples)
-        return self._with_prior(KnownSensitivity(1.0, "l2", n_samples))
+        return super().start(n_samples)
 
-    def admit(self, sensitivity: Any, example: Dataset) -> Any:
+    def admit(self, sensitivity: Sensitivity, example: Dataset) -> Sensitivity:
         return sensitivity
 
-    def bind(self, sensitivity: Any, public: Public) -> Bound:
+    def bind(self, sensitivity: Any, public: Public) -> tuple[Target, Sensitivity, Mechanism]:
         mechanism = self.given.mechanism.with_code(None)
         deviation = partial(deviation_of, mechanism)
-        estimator, n_samples = self.given.estimator, public.n_samples
-        target = bind_blocks(
-            *(self.aggregate, estimator, public.fit, sensitivity, public.schema),
-            *(n_samples, deviation),
-        )
-        return target, known_sensitivity(target, mechanism, sensitivity.prior), mechanism
+        target = bind_blocks(self.aggregate, self.given.estimator, public, deviation)
+        return self._bounded(target, mechanism, sensitivity.prior)
 
     @property
     def seed(self) -> Seed:
@@ -214,28 +228,9 @@ class Aggregated(Given):
 
 def way_of(given: Parameters) -> Given:
     """Return how the sensitivity of a PrivateEstimator is found."""
-    sensitivity = given.sensitivity
-    if is_derived(given):
-        return Derived(given)
-    is_word = isinstance(sensitivity, str) and sensitivity == "aggregate"
-    return (Aggregated if is_word or isinstance(sensitivity, SampleAndAggregate) else Given)(given)
-
-
-def is_derived(given: Parameters) -> bool:
-    """Return whether the sensitivity is to be derived from the estimator."""
-    return isinstance(given.sensitivity, str) and given.sensitivity == "known"
-
-
-def known_sensitivity(target: Any, mechanism: Mechanism, prior: Any) -> KnownSensitivity:
-    """Return the bound of a target in the norm of a mechanism."""
-    order = 1 if mechanism.geometry.order == 1 else 2
-    return KnownSensitivity(
-        target.bound(order),
-        f"l{order}",
-        target.n_samples,
-        preconditions=target.preconditions,
-        missing=target.missing,
-        source="user guide, 'Sensitivities on paper'",
-        shape=target.shape,
-        prior=prior,
-    )
+    match given.sensitivity:
+        case str("known"):
+            return Derived(given)
+        case str("aggregate") | SampleAndAggregate():
+            return Aggregated(given)
+    return Given(given)

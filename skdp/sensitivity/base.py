@@ -26,6 +26,10 @@ class Sensitivity(ABC):
         """The oracle, ready to be drawn from; None where nothing is drawn."""
 
     @abstractmethod
+    def public_dataset(self, *args: Any, **options: Any) -> Dataset:
+        """Draw a public dataset."""
+
+    @abstractmethod
     def for_estimator(
         self, estimator: Estimator, release: object, dataset: Dataset, uses_response: bool
     ) -> Self:
