@@ -70,21 +70,15 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Container, reset: bool) -> Container:
         """Return a copy in doubles without gaps."""
-        rows = self._doubles(X, reset)
-        if not sparse.issparse(rows):
-            return np.where(np.isnan(rows), 0.0, rows)
-        rows.data[np.isnan(rows.data)] = 0.0
-        return rows
-
-    def _doubles(self, X: Container, reset: bool = False) -> Container:
-        """Return rows in doubles, with gaps where X has some; sparse ones are a copy."""
         validate = validate_data if reset else validate_rows
         rows = validate(
             self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, copy=True
         )
         rows = rows.astype(np.float64, copy=False)  # sparse columns of pandas keep their type
-        if sparse.issparse(rows):
-            rows.sum_duplicates()
+        if not sparse.issparse(rows):
+            return np.where(np.isnan(rows), 0.0, rows)
+        rows.sum_duplicates()
+        rows.data[np.isnan(rows.data)] = 0.0
         return rows
 
     def _check(self, rows: Container) -> None:

@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any
 
@@ -36,10 +37,7 @@ def describe(estimator: Estimator) -> str:
 
 
 def without_side_effects(estimator: Estimator) -> Estimator:
-    """Return a clone whose fit writes no cache, prints nothing and calls nobody back.
-
-    Its machines with a linear kernel keep their coefficients and no records.
-    """
+    """Return a clone whose fit has no side effects, and whose linear machines keep no records."""
     configured = make_quiet(clone(estimator))
     for member in members_in(configured):
         if public_name(type(member)) in _MACHINES and entry_of(member).reason(member) is None:
@@ -99,12 +97,10 @@ def make_quiet(estimator: Estimator) -> Estimator:
             if "allow_writing_files" in inspect.signature(type(member)).parameters:
                 # catboost's has it
                 member.set_params(allow_writing_files=False)  # type: ignore[attr-defined]
-    settings = {}
-    for name, value in estimator.get_params(deep=True).items():
-        quiet = _quiet(_last_name(name), value)
-        if quiet is not value:
-            settings[name] = quiet
-    return estimator.set_params(**settings)
+    given = estimator.get_params(deep=True)
+    settings = {name: _quiet(_last_name(name), value) for name, value in given.items()}
+    changed = {name: quiet for name, quiet in settings.items() if quiet is not given[name]}
+    return estimator.set_params(**changed)
 
 
 def alone(estimator: Estimator) -> Estimator:
@@ -146,9 +142,13 @@ def _quiet(name: str, value: object) -> Any:
 
 def members_in(value: object) -> Iterator[object]:
     """Walk the estimators in a parameter, in lists and dicts too; what is frozen is not fitted."""
-    if isinstance(value, dict | list | tuple):
-        for item in value.values() if hasattr(value, "values") else value:
-            yield from members_in(item)
-    elif hasattr(value, "get_params") and not isinstance(value, type) and not is_frozen(value):
-        yield value
-        yield from members_in(value.get_params(deep=False))
+    match value:
+        case dict():
+            yield from members_in([*value.values()])
+        case list() | tuple():
+            yield from chain.from_iterable(map(members_in, value))
+        case type():  # which is no estimator
+            return
+        case _ if hasattr(value, "get_params") and not is_frozen(value):
+            yield value
+            yield from members_in(value.get_params(deep=False))

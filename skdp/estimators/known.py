@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
+from functools import reduce
 from itertools import chain, takewhile
 from typing import Any
 
@@ -26,13 +27,12 @@ from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Matrix, Named
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
 from skdp.estimators.catalog.compositions import FROZEN, is_pipeline, transforms_target
-from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.configuration import describe
-from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import takes
 from skdp.estimators.members import last_step
-from skdp.estimators.metric import MAX_EVALUATED, output_metric
+from skdp.estimators.metric import output_metric
+from skdp.estimators.public_fit import clean_copy
 from skdp.estimators.statistics import Front, Statistic
 
 EVERYTHING = ClipBox(-np.finfo(np.float64).max, np.finfo(np.float64).max)
@@ -50,15 +50,10 @@ class PublicSteps:
         self.n_features = n_features
 
     def transform(self, X: Container) -> Container:
-        """Return records as the last step sees them, in doubles, none of them missing.
-
-        One that a step refuses becomes 0, as an error would tell that it is there, and is then
-        clipped as the others are. Until then another stands in its place, so that what is made of
-        that one depends on no record but itself: not even its type of numbers.
-        """
-        clips = takewhile(lambda step: type(step) in CLIPS, reversed(self.steps))
-        first_clip = len(self.steps) - len([*clips])
-        X, refused = _transform(self.steps[:first_clip], with_doubles(X))
+        """Return records as the last step sees them, in doubles, none of them missing."""
+        clips = _last_clips(self.steps)
+        X, refused = _transform(self.steps[: len(self.steps) - len(clips)], with_doubles(X))
+        # a refused record becomes 0, as an error would tell that it is there
         if refused.all():
             X = np.zeros((len(refused), self.n_features))
         X = EVERYTHING._rows(X, reset=False)
@@ -66,17 +61,13 @@ class PublicSteps:
             X.data[np.repeat(refused, np.diff(X.indptr))] = 0
         else:
             X[refused] = 0
-        for clip in self.steps[first_clip:] or [EVERYTHING]:  # X is a copy in doubles without gaps
+        for clip in clips or [EVERYTHING]:  # X is a copy in doubles without gaps
             clip._check(X)
             X = clip._clip(X)
         return X
 
     def transform_complete(self, X: Container) -> Container:
-        """Return the records that the last step sees if it sees none with a gap, in doubles.
-
-        Those are left out that a step refuses, or that miss a number which no step fills. The 0 of
-        a clip fills none.
-        """
+        """Return records as the last step sees them, but for those that it refuses or with gaps."""
         X, left_out = _transform(self.steps, with_doubles(X), clips_fill=False)
         if left_out.all():
             return np.zeros((0, self.n_features))
@@ -96,7 +87,9 @@ class KnownTarget(Target):
         if getattr(model, "y_range", None) is not None:
             low, high = map(float, model.y_range)
             y_range = low, high
-        front = _front_of([*_flat(public_fit)][:-1], model)
+        ends = np.full(model.n_features_in_, np.inf)
+        clips = _last_clips([*_flat(public_fit)][:-1])
+        front = reduce(Front.after, clips, Front(-ends, ends))
         self.statistic: Statistic = _statistic_of(model)(model, front, y_range)
         self.is_mean = self.statistic.is_mean
         self.steps = PublicSteps(public_fit, model.n_features_in_)
@@ -146,20 +139,15 @@ class KnownTarget(Target):
     def with_noise(self, mechanism: Any, sensitivity: float, errors: Matrix | None) -> KnownTarget:
         if errors is None:
             return self
-        knowing = copy.copy(self)
-        shape = self.statistic.shape
-        knowing.statistic = copy.copy(self.statistic)
-        knowing.statistic.errors = errors.reshape(shape)
-        code = mechanism.geometry.code
-        usual = None if code is None else code.mean
-        knowing.statistic.usual = None if usual is None else usual.reshape(shape)
+        knowing, code = copy.copy(self), mechanism.geometry.code
+        statistic = knowing.statistic = copy.copy(self.statistic)
+        statistic.errors = errors.reshape(statistic.shape)
+        statistic.usual = None if code is None else code.mean.reshape(statistic.shape)
         return knowing
 
     def output_metric(self, *dataset: Container) -> OutputMetric | None:
         """Measure how much the output depends on each number, on public records."""
         value = self(*dataset, seed=0)
-        if len(value) > MAX_EVALUATED:
-            return None
         return output_metric(self.public_fit, value, self.restore, dataset[0])
 
     def by_name(self, value: Matrix) -> Named:
@@ -226,31 +214,19 @@ def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | Non
 def _statistic_of(last: Estimator) -> type[Statistic]:
     """Return how an estimator is released, or say why no bound is known."""
     entry = entry_of(last)
-    if isinstance(entry.known, type):
+    if callable(entry.known):
         return entry.known
     reason = "nothing bounds how far one record moves what it learns"
-    names = sorted(kind.__name__ for kind in CATALOG.where(_is_known))
+    names = sorted(kind.__name__ for kind in CATALOG.where(lambda entry: callable(entry.known)))
     raise ValueError(
         f"No sensitivity of {type(last).__name__} is known on paper: {entry.known or reason}. "
         f"One is of {', '.join(names)}. Use one of these, or sample the sensitivity."
     )
 
 
-def _is_known(entry: Entry) -> bool:
-    return isinstance(entry.known, type)
-
-
-def _front_of(steps: list[Estimator], model: Estimator) -> Front:
-    """Follow the clips right before the last step."""
-    clips: list[ClipBox | ClipNorm] = []
-    for step in steps:
-        is_clip = type(step) in CLIPS
-        clips = [*clips, step] if is_clip else []  # any other step may take records anywhere
-    ends = np.full(model.n_features_in_, np.inf)
-    front = Front(-ends, ends)
-    for clip in clips:
-        front = front.after(clip)
-    return front
+def _last_clips(steps: list[Estimator]) -> list[ClipBox | ClipNorm]:
+    """Return the clips at the end: any other step may take records anywhere."""
+    return [*takewhile(lambda step: type(step) in CLIPS, reversed(steps))][::-1]
 
 
 def public_parameters(estimator: Estimator, release: object) -> Iterator[object]:
@@ -274,15 +250,11 @@ def _thawed(step: Estimator) -> Iterator[Estimator]:
 def _transform(
     steps: list[Estimator], X: Container, clips_fill: bool = True
 ) -> tuple[Container, NDArray[np.bool_]]:
-    """Transform each record by itself, and tell which ones a step refuses: there others stand.
-
-    A clip refuses no record, or unless `clips_fill` those with gaps. Any other step refuses
-    infinite numbers, gaps unless it takes them, and records for which it raises an error.
-    """
+    """Transform each record by itself, and tell which ones a step refuses: there others stand."""
     refused = np.zeros(X.shape[0], dtype=bool)
 
     def with_stand_ins() -> Container:
-        # the others keep their places, as by these they may be rounded
+        # no other record depends on a refused one; by their places they may be rounded
         return take_records(X, np.where(refused, np.argmin(refused), np.arange(len(refused))))
 
     for step in steps:
@@ -323,32 +295,22 @@ def _failing(step: Estimator, X: Container, places: NDArray[np.intp]) -> Iterato
 
 def _check_public(step: Estimator) -> None:
     """Refuse a step that is fitted to private records, or that may mix them."""
-    frozen = public_name(type(step)) == FROZEN
     for inner in _thawed(step):
-        if not _treats_each_alone(inner):
+        # a function that a user wrote may remember records
+        foreign = any(callable(vars(inner).get(name)) for name in ("transform", "kernel"))
+        if foreign or not (type(inner) in CLIPS or entry_of(inner).by_record):
             raise ValueError(
                 f"It is not known of the step {type(inner).__name__} that it treats each record by "
                 "itself, as scalers, PCA and selections of columns do, so no sensitivity is known "
                 "on paper. If it does and is public, let it transform the records beforehand, as "
                 "in model.fit(step.transform(X), y); else sample the sensitivity."
             )
-    if not (frozen or _learns_nothing(step)):
+    entry = entry_of(step)
+    made_of_parameters = entry.attributes is not None and not entry.names(step)
+    if not (entry.learns_nothing or made_of_parameters):  # as what is frozen
         raise ValueError(
             f"The step {type(step).__name__} in front of the estimator is fitted to the private "
             "records, so that one of them moves all others: no sensitivity is known on paper. Fit "
             "it to public records and wrap it in sklearn.frozen.FrozenEstimator, or sample the "
             "sensitivity."
         )
-
-
-def _treats_each_alone(step: Estimator) -> bool:
-    # a function that a user wrote may remember records
-    foreign = any(callable(vars(step).get(name)) for name in ("transform", "kernel"))
-    known = type(step) in CLIPS or entry_of(step).by_record
-    return known and not foreign
-
-
-def _learns_nothing(step: Estimator) -> bool:
-    entry = entry_of(step)
-    made_of_parameters = entry.attributes is not None and not entry.names(step)
-    return entry.by_record and (entry.learns_nothing or made_of_parameters)

@@ -106,16 +106,9 @@ def split_name(estimator: Estimator, name: str) -> tuple[tuple[str, ...], str]:
     return (), name
 
 
-def parameter_path(fitted: Estimator, path: Sequence[str]) -> tuple[str, ...]:
+def parameter_path(path: Sequence[str]) -> tuple[str, ...]:
     """Turn the path of a fitted member into that of the parameter it was made from."""
-    found = []
-    for name in path:
-        if "[" in name:
-            found.append("estimator")
-        else:
-            found.append(name)
-        fitted = dict(_members(fitted))[name]
-    return tuple(found)
+    return tuple("estimator" if "[" in name else name for name in path)
 
 
 def last_step(estimator: Estimator) -> Estimator:
@@ -200,7 +193,7 @@ def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estima
             parameter, found = "classes", list(part.classes_)
         else:
             continue
-        name = "__".join((*parameter_path(public_fit, path), parameter))
+        name = "__".join((*parameter_path(path), parameter))
         if not same(settings.setdefault(name, found), found):
             raise ValueError(
                 f"The {name!r} parameter of {type(public_fit).__name__} must list the categories, "
@@ -221,7 +214,7 @@ def with_canonical_steps(
     exchanged: dict[tuple[str, ...], CanonicalStep] = {}
     aligned = []
     for part in parts:
-        path = parameter_path(public_fit, part.path) if part.is_anchored else ()
+        path = parameter_path(part.path) if part.is_anchored else ()
         if path in steps:
             step = exchanged.setdefault(path, CanonicalStep(steps[path], {}))
             first = step.parts.setdefault(columns_of(part.public_fit), part)

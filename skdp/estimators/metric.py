@@ -39,6 +39,8 @@ def output_metric(
     X: Container,
 ) -> Matrix | LocalMetric | None:
     """Estimate the metric of an estimator's output; None if no output has derivatives."""
+    if len(vector) > MAX_EVALUATED:
+        return None
     outputs = (*_OUTPUTS, "predict") if is_regressor(public_fit) else _OUTPUTS
 
     def smooth(values: Matrix) -> Estimator:

@@ -19,7 +19,6 @@ from skdp.estimators.catalog import lookup, released_entry
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
-from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.members import (
     Structure,
@@ -32,10 +31,11 @@ from skdp.estimators.members import (
     with_canonical_steps,
     with_public_structure,
 )
-from skdp.estimators.metric import MAX_EVALUATED, output_metric
+from skdp.estimators.metric import output_metric
 from skdp.estimators.moments import MomentClassifier
 from skdp.estimators.packing import flat, is_float, join, split
 from skdp.estimators.parts import ReleasedPart
+from skdp.estimators.public_fit import clean_copy
 
 
 class ParameterTarget(Target):
@@ -117,8 +117,6 @@ class ParameterTarget(Target):
     def output_metric(self, *dataset: Container) -> OutputMetric | None:
         """Measure how much the output depends on each released value, on public records."""
         vector = self.flatten(self.public_fit)
-        if len(vector) > MAX_EVALUATED:
-            return None
         return output_metric(self.public_fit, vector, self.restore, dataset[0])
 
     def _values(self, fitted: Estimator) -> Values:

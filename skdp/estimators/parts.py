@@ -41,7 +41,7 @@ class ReleasedPart:
 
     @cached_property
     def _shapes(self) -> dict[str, tuple]:
-        return _shapes(self._values(self.public_fit))
+        return {name: shapes_of(value) for name, value in self._values(self.public_fit).items()}
 
     def read(self, fitted: Estimator) -> Values:
         """Return the aligned values of a fit; refuse another shape, without naming a value."""
@@ -51,7 +51,7 @@ class ReleasedPart:
         if not self.names:
             return {}
         values = self._values(fitted)
-        if _shapes(values) != self._shapes:
+        if {name: shapes_of(value) for name, value in values.items()} != self._shapes:
             raise ValueError("the shape of a fitted attribute changed")
         if self.entry.align is not None:
             values = self.entry.align(values, self.public_fit)
@@ -78,50 +78,39 @@ class ReleasedPart:
         if self.entry.read is not None:
             for name, value in self.entry.read(self.public_fit, self.public_fit).items():
                 setattr(released, name, named.get(name, value))
-        self._repair(released)
-        if self.entry.finish is not None:
-            self.entry.finish(released, self.public_fit)
-        for name in named.keys() - set(self._registered):
-            setattr(released, name, named[name])  # the user named what could be derived
-
-    def _repair(self, released: Estimator) -> None:
-        """Bring the attributes of the entry back into their ranges."""
         for name in self.entry.repairs.keys() & set(self._registered):
             rule, values = self.entry.repairs[name], getattr(released, name)
             public = getattr(self.public_fit, name)
             is_list = isinstance(values, list)
             repaired = list(map(rule, values, public)) if is_list else rule(values, public)
             setattr(released, name, repaired)
+        if self.entry.finish is not None:
+            self.entry.finish(released, self.public_fit)
+        for name in named.keys() - set(self._registered):
+            setattr(released, name, named[name])  # the user named what could be derived
 
     def raise_divisors(self, values: Values, public: Values, errors: Values) -> Values:
         """Raise divisors that noise hides; values go by names with the path."""
-        raised = {}
-        for name, full in self.full_names:
-            if name in self.entry.divisors:
-                rule = self.entry.divisors[name]
-                raised[full] = rule(values[full], public[full], errors[full], self.public_fit)
-        return raised
+        rules = ((self.entry.divisors.get(name), full) for name, full in self.full_names)
+        return {
+            full: rule(values[full], public[full], errors[full], self.public_fit)
+            for rule, full in rules
+            if rule is not None
+        }
 
     @property
     def key_parts(self) -> tuple:
         """The parts on which its values depend; the rest of its entry follows from the class."""
-        return self.path, self.names, self.entry.align, self.entry.finish, self.anchor()
+        # the values depend on all floats of a public fit that gives them a form
+        fitted = vars(self.public_fit) if self.is_anchored else {}
+        names = [name for name in sorted(fitted) if name.endswith("_") and is_float(fitted[name])]
+        anchor = b"".join(flat(fitted[name]).tobytes() for name in names)
+        return self.path, self.names, self.entry.align, self.entry.finish, anchor
 
     @property
     def is_anchored(self) -> bool:
         """Whether what is released has a public form."""
         return self.entry.depends_on_public_fit and bool(self.names)
-
-    def anchor(self) -> bytes:
-        """Return what the values depend on besides the data: all floats of the public fit."""
-        if not self.is_anchored:
-            return b""
-        fitted = {
-            name: value
-            for name, value in vars(self.public_fit).items()
-            if name.endswith("_") and is_float(value)
-        }
-        return b"".join(flat(fitted[name]).tobytes() for name in sorted(fitted))
 
     def _values(self, fitted: Estimator) -> Values:
         short = self.entry.read(fitted, self.public_fit) if self.entry.read is not None else {}
@@ -168,12 +157,3 @@ class CanonicalStep(BaseEstimator):
 def columns_of(fitted: Estimator) -> int | None:
     """Return the number of columns that a fit has seen, None if it does not say."""
     return getattr(fitted, "n_features_in_", None)
-
-
-def _shapes(values: Values) -> dict[str, tuple]:
-    """Return the shape of each value, or the shapes of the arrays that it lists."""
-    return {n: v.shape if _holds_floats(v) else shapes_of(v) for n, v in values.items()}
-
-
-def _holds_floats(value: Container) -> bool:
-    return getattr(getattr(value, "dtype", None), "kind", "") == "f"

@@ -27,8 +27,8 @@ from skdp.core.streams import ANCHOR_DATASET
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
-from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, reorder, takes
+from skdp.estimators.public_fit import clean_copy
 from skdp.estimators.scores import Reader, kind_of, reader_of
 
 # Anchors where the user asks for no other number, and how many times as many records are drawn to

@@ -1,8 +1,10 @@
-"""The public fit: the estimator fitted on public or synthetic records."""
+"""The public fit, to public or synthetic records, and copies that hold no other memory."""
 
 from __future__ import annotations
 
+import copy
 import warnings
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,3 +112,37 @@ def in_container_of(X: Container, features: Container) -> Container:
     if names is None:
         return features
     return type(X)(dict(zip(names, features.T, strict=True)))
+
+
+def clean_copy(estimator: Estimator) -> Estimator:
+    """Copy an estimator, and clear padding bytes of trees, where old memory would stay."""
+    copied = copy.deepcopy(estimator)
+    for tree in _trees(copied):
+        state = tree.__getstate__()
+        nodes = np.zeros(len(state["nodes"]), state["nodes"].dtype)  # not like: that fills fields
+        for name in nodes.dtype.names:
+            nodes[name] = state["nodes"][name]
+        tree.__setstate__(state | {"nodes": nodes, "values": state["values"].copy()})
+    return copied
+
+
+def _trees(thing: Estimator) -> Iterator[Estimator]:
+    """Walk the trees that an estimator holds, in whatever depth."""
+    todo, seen = [thing], {id(thing)}
+    while todo:
+        each = todo.pop()
+        held: Iterable = ()
+        if hasattr(getattr(each, "tree_", None), "children_left"):
+            yield each.tree_
+        match each:
+            case list() | tuple():
+                held = each
+            case dict():
+                held = each.values()
+            case np.ndarray():
+                held = each.flat if each.dtype == object else ()
+            case _ if not isinstance(each, type):
+                held = getattr(each, "__dict__", {}).values()
+        new = [part for part in held if id(part) not in seen]
+        seen.update(map(id, new))
+        todo.extend(new)

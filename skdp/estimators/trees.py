@@ -17,9 +17,9 @@ from skdp.core.types import Container, Estimator, Matrix, Named
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.configuration import describe
-from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import takes
 from skdp.estimators.members import before_last_step, drop_out_of_bag, last_step
+from skdp.estimators.public_fit import clean_copy
 
 # Arrays that decide to which leaf a record goes.
 STRUCTURE = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")

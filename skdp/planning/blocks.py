@@ -14,8 +14,8 @@ from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
-from skdp.estimators.copies import clean_copy
 from skdp.estimators.inputs import fit_on, takes
+from skdp.estimators.public_fit import clean_copy
 from skdp.estimators.scores import ClassScores, ResponseScores
 from skdp.planning.releases import Public
 from skdp.sensitivity.random_task import RandomTaskOracle

@@ -10,7 +10,6 @@ from skdp.core.classes import ClassTable, public_name
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog import (
     compositions,
-    decomposition,
     density,
     linear,
     preprocessing,
@@ -28,15 +27,7 @@ _OF_RECORDS = (
 )
 RECORD_ATTRIBUTES = frozenset(_OF_RECORDS.split())
 
-_KINDS = (
-    linear,
-    probabilistic,
-    decomposition,
-    density,
-    preprocessing,
-    compositions,
-    refused,
-)
+_KINDS = (linear, probabilistic, density, preprocessing, compositions, refused)
 _ENTRIES = {name: e for kind in _KINDS for name, e in by_class(kind.ENTRIES).items()}
 CATALOG = ClassTable(_ENTRIES)
 _UNKNOWN = Entry()

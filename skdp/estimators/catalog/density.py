@@ -1,4 +1,4 @@
-"""Clusters, mixtures and covariances."""
+"""Components, clusters, mixtures and covariances, in the order of the public fit."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from numpy.typing import NDArray
 from scipy.linalg import pinvh, solve_triangular
 
 from skdp.core.types import Estimator, Values
-from skdp.estimators.catalog.alignment import NearestRows
+from skdp.estimators.catalog.alignment import NearestRows, SignedRows
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.repairs import (
     from_triangle,
     lower_factor,
     nearest_covariance,
+    nonnegative,
     on_simplex,
+    orthonormal,
     positive,
     raised_divisors,
     raised_variances,
@@ -26,6 +28,14 @@ MIXTURE = (
     "weights_init_"
 )
 COVARIANCE = "covariance_ dist_ precision_ raw_covariance_ raw_location_ raw_support_ shrinkage_"
+
+
+def _finish_pca(released: Estimator, public_fit: Estimator) -> None:
+    """Set the variances that need no release."""
+    if not released.whiten:  # transform reads its type only
+        released.explained_variance_ = np.full_like(released.components_[:, 0], np.nan)
+    elif len(released.components_) == released.n_features_in_:
+        released.noise_variance_ = 0.0  # no component is left out
 
 
 def _read_mixture(fitted: Estimator, public_fit: Estimator) -> Values:
@@ -87,6 +97,26 @@ def _align_mixture(values: Values, public_fit: Estimator) -> Values:
 
 
 ENTRIES: dict[str, Entry] = {
+    "sklearn.decomposition PCA IncrementalPCA": Entry(
+        ("mean_", "components_", "explained_variance_ if whiten"),
+        _finish_pca,
+        SignedRows("components_", ("explained_variance_",)),
+        repairs={"components_": orthonormal, "explained_variance_": nonnegative},
+        divisors={"explained_variance_": raised_divisors},
+        numbers="(k + 1) d",
+        misleading="explained_variance_ explained_variance_ratio_ n_samples_ noise_variance_ "
+        "singular_values_ var_",
+        unserved=("score_samples", "score"),
+        by_record=True,
+    ),
+    "sklearn.decomposition.TruncatedSVD": Entry(
+        ("components_",),
+        align=SignedRows("components_"),
+        repairs={"components_": orthonormal},
+        numbers="k d",
+        misleading="explained_variance_ explained_variance_ratio_ singular_values_",
+        by_record=True,
+    ),
     "sklearn.cluster KMeans MiniBatchKMeans": Entry(
         ("cluster_centers_",),
         align=NearestRows("cluster_centers_"),

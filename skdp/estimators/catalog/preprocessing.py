@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +89,7 @@ def _statistics(fitted: Estimator) -> tuple[str, ...]:
     return ("statistics_",)
 
 
-SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+SETTINGS: dict[str, tuple[Callable[[object], bool], str]] = {
     "add_indicator": (
         bool,
         "with add_indicator=True it learns which columns have missing values. Use a FeatureUnion "
@@ -131,9 +130,6 @@ class RefusedSettings:
         """Return the first reason, None if there is none."""
         settings = ((getattr(estimator, name), *SETTINGS[name]) for name in self.names)
         return next((reason for value, is_bad, reason in settings if is_bad(value)), None)
-
-
-REFUSED_INDICATOR = RefusedSettings(("add_indicator",))
 
 
 _encoder = Entry(
@@ -190,7 +186,7 @@ ENTRIES: dict[str, Entry] = {
     # Its inverse needs indicators, which are refused.
     "sklearn.impute.SimpleImputer": Entry(
         _statistics,
-        refuse=REFUSED_INDICATOR,
+        refuse=RefusedSettings(("add_indicator",)),
         unserved=("inverse_transform",),
         numbers="d",
         by_record=True,
