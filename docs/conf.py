@@ -10,7 +10,7 @@ from docutils import nodes
 import skdp
 from skdp.accounting.payer import forget_releases
 from skdp.displays.drawing import BLUE, VERMILION
-from skdp.estimators.catalog.table import as_markdown, refused_as_markdown
+from skdp.estimators.catalog.table import refused_classes
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
@@ -148,11 +148,32 @@ def skip_members_of_others(app, what, name, obj, skip, options):
     return True if name.endswith("_request") or not home.startswith("skdp") else None
 
 
+def supported_as_markdown():
+    """Return the supported classes in Markdown."""
+    rows = [
+        f"| {line.name} | {line.kind.replace('_', ' ')} | "
+        f"{', '.join(f'`{name}`' for name in line.released) or 'nothing'} | {line.numbers} |"
+        for line in skdp.supported_estimators()
+    ]
+    heading = ["| Estimator | Kind | Released | Numbers |", "| --- | --- | --- | --- |"]
+    return "\n".join(heading + rows) + "\n"
+
+
+def refused_as_markdown():
+    """Return the refused classes in Markdown, with the reason and what is possible."""
+    refused = {kind.__name__: str(entry.refuse) for kind, entry in refused_classes().items()}
+    rows = [
+        f"| {name} | {reason[0].upper()}{reason[1:]}. |"
+        for name, reason in sorted(refused.items(), key=lambda item: item[0].lower())
+    ]
+    return "\n".join(["| Estimator | Why, and what is possible |", "| --- | --- |", *rows]) + "\n"
+
+
 def write_tables(app):
     """Write the tables of estimators, which pages include, from the catalog."""
     folder = HERE / "generated"
     folder.mkdir(exist_ok=True)
-    (folder / "supported_estimators.md").write_text(as_markdown(), encoding="utf-8")
+    (folder / "supported_estimators.md").write_text(supported_as_markdown(), encoding="utf-8")
     (folder / "refused_estimators.md").write_text(refused_as_markdown(), encoding="utf-8")
 
 

@@ -32,11 +32,17 @@ from skdp.functions.released_density import misplaced
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.result import Release
-from skdp.results.names import as_names, axis_labels, flat_names, flat_numbers
+from skdp.results.names import (
+    as_names,
+    axis_labels,
+    describe_conflict,
+    distance_from_prior,
+    flat_names,
+    flat_numbers,
+)
 from skdp.results.plan_text import plan_text
 from skdp.results.simulation import HasExpectedScore
 from skdp.results.simulator import Simulator
-from skdp.results.writing import describe_conflict, distance_from_prior
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public

@@ -24,8 +24,8 @@ from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.predictions import Predictions
 from skdp.estimators.public_fit import in_container_of
 from skdp.plan import ReleasePlan
+from skdp.results.names import short_score
 from skdp.results.simulation import score
-from skdp.results.writing import short_score
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.random_task import RandomTaskOracle
 

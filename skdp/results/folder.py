@@ -7,12 +7,10 @@ import io
 import json
 import math
 import pickle
-import platform
 import re
 import zipfile
 from dataclasses import asdict
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import shown
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.functions.released import ReleasedFunction
+from skdp.results.names import versions
 
 CARD, FACTS, OBJECT = "README.md", "release.json", "release.joblib"
 MODEL, SAFE_MODEL = "estimator.joblib", "estimator.skops"
@@ -70,7 +69,7 @@ def write_folder(
         "guarantee": guarantee.to_dict(),
         "budget": asdict(budget),
         "plan": plan,
-        "versions": versions(),
+        "versions": versions(LIBRARIES),
     }
     card = model_card(value, guarantee, budget, plan, list(files), **shown_in_card)
     files[FACTS] = json.dumps(plain(facts), indent=2, allow_nan=False).encode()
@@ -147,12 +146,13 @@ def _is_whole(folder: Path) -> bool:
         return False
 
 
-def plain(nested: Any) -> Any:
+def plain(nested: object) -> object:
     """Write infinity as a word: JSON has no number for it."""
-    if isinstance(nested, dict):
-        return {name: plain(value) for name, value in nested.items()}
-    if isinstance(nested, list | tuple):
-        return [plain(value) for value in nested]
+    match nested:
+        case dict():
+            return {name: plain(value) for name, value in nested.items()}
+        case list() | tuple():
+            return [plain(value) for value in nested]
     return "inf" if nested == math.inf else nested
 
 
@@ -176,7 +176,7 @@ def model_card(
     has_numbers = table is not None or kind == "value"
     numbers = ["## What was released", _code(table or shown(value))] if has_numbers else []
     seen = "released.summary()  # its numbers beside their standard errors\n" if table else ""
-    used = ", ".join(f"{name} {number}" for name, number in versions().items())
+    used = ", ".join(f"{name} {number}" for name, number in versions(LIBRARIES).items())
     parts = [
         f"# {what}, released privately",
         "## What is promised",
@@ -206,11 +206,6 @@ def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
             f"together {budget}. Other releases of the same records add up."
         )
     return f"With all earlier releases of its ledger: {budget}."
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of the libraries that decide what is computed."""
-    return {"Python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
 
 
 def _advice(value: object, has_numbers: bool, can_simulate: bool) -> list[str]:

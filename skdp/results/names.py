@@ -1,19 +1,23 @@
-"""Names of the released numbers: by attribute, class and column, or as the caller says."""
+"""Names and numbers of a release, as people read them."""
 
 from __future__ import annotations
 
 import math
+import platform
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import Any
+from importlib.metadata import version
 
 import numpy as np
 
 from skdp.core.checks import shown
+from skdp.core.code import PublicCode
 from skdp.core.target import Target
 from skdp.core.types import AxisLabels, Labels, Matrix, Values
 from skdp.estimators.labels import labels_of
 from skdp.mechanisms.base import Mechanism
+
+CONFLICT = 5.0  # warn of a number that is more standard deviations from its prior mean
 
 # A number in brackets belongs to the attribute if more of its name follows.
 ENTRY = re.compile(r"((?:[^\[\]]|\[\d+\](?=[\[_]))+)\[(.*)\]")
@@ -51,7 +55,7 @@ def check_names(names: list[str] | None, shape: tuple[int, ...] | None) -> None:
 
 
 def axis_labels(
-    names: list[str] | None, target: Target, value: Any, fitted: object
+    names: list[str] | None, target: Target, value: Matrix | None, fitted: object
 ) -> AxisLabels | None:
     """Name the entries of a value as the caller does, else as the target or the estimator."""
     if names is not None:
@@ -84,9 +88,14 @@ def positive_class(numbers: Matrix | Values, labels: AxisLabels | None) -> str:
     return ""
 
 
-def _arrays(numbers: Matrix | Values) -> Iterator[tuple[str, str, Any]]:
+def by_attribute(numbers: Matrix | Values) -> Values:
+    """Return numbers by their names; those without a name are called "value"."""
+    return numbers if isinstance(numbers, dict) else {"value": numbers}
+
+
+def _arrays(numbers: Matrix | Values) -> Iterator[tuple[str, str, Matrix]]:
     """Yield each array with the attribute that it belongs to and its own name."""
-    for name, values in (numbers if isinstance(numbers, dict) else {"value": numbers}).items():
+    for name, values in by_attribute(numbers).items():
         if isinstance(values, list):
             yield from ((name, f"{name}[{i}]", part) for i, part in enumerate(values))
         else:
@@ -120,3 +129,52 @@ def split_entry(name: str) -> tuple[str, str]:
 def on_one_line(text: object) -> str:
     """Write characters that do not print, such as line breaks, as escapes."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+
+
+def versions(libraries: Sequence[str]) -> dict[str, str]:
+    """Return the versions of Python and of libraries."""
+    return {"Python": platform.python_version()} | {name: version(name) for name in libraries}
+
+
+def two_digits(number: float) -> str:
+    """Write a number with two digits, below 10,000 without an exponent."""
+    return f"{number:.0f}" if 10 <= number < 1e4 else f"{number:.2g}"
+
+
+def percent(share: float) -> str:
+    """Write a share with three digits, rounded up."""
+    if not 0 < share < 1:
+        return f"{100 * share:g}%"
+    unit = 10.0 ** (math.floor(math.log10(100 * share)) - 2)
+    return f"{math.ceil(100 * share / unit * (1 - 1e-12)) * unit:.3g}%"
+
+
+def short_score(score: float) -> str:
+    """Write a score with two decimals, a large one with three digits."""
+    return f"{score:.2f}" if abs(score) < 100 else f"{score:.3g}"
+
+
+def distance_from_prior(code: PublicCode, value: Matrix, errors: Matrix) -> Matrix:
+    """Return the distance of each number from its prior mean, over prior and error together."""
+    away, least = np.abs(np.ravel(value) - code.mean), 1e-8 * np.abs(code.mean)  # of rounding
+    scale, known = np.hypot(code.deviations, np.ravel(errors)), code.deviations > least
+    distance = np.divide(away, scale, out=np.zeros_like(away), where=known)
+    return distance.reshape(np.shape(value))
+
+
+def describe_conflict(distance: float, name: str, gamma: float) -> str:
+    """Describe a conflict with the prior; empty where there is none."""
+    if distance <= CONFLICT:
+        return ""
+    seen = (
+        f"{name} is {two_digits(distance)} standard deviations from what public records would "
+        "say, the farthest of all numbers. What was not read off the private records is the "
+        "oracle's"
+    )
+    if not gamma:
+        return f"The prior is far from the records: {seen}. It does not affect the guarantee."
+    return (
+        f"What was released contradicts the oracle: {seen}, and the noise may be too small, since "
+        "gamma is about records like the oracle's. Check that all columns have the same units, or "
+        "use an oracle that is like the private records."
+    )

@@ -10,9 +10,8 @@ import numpy as np
 from skdp.accounting.spend import short_label
 from skdp.core.checks import wrapped
 from skdp.core.target import Target
-from skdp.results.names import axis_labels, flat_names, flat_numbers
+from skdp.results.names import axis_labels, by_attribute, flat_names, flat_numbers, two_digits
 from skdp.results.summary import FIXED
-from skdp.results.writing import two_digits
 
 LONGEST_NAME = 200
 
@@ -59,7 +58,7 @@ def _errors(plan: Any) -> Iterator[str]:
     fitted = getattr(plan.target, "public_fit", None)
     given = plan.mechanism.standard_errors(plan.sensitivity.shape, plan.sensitivity.value)
     labels = axis_labels(plan.names, plan.target, given, fitted)
-    for name, values in (errors if isinstance(errors, dict) else {"value": errors}).items():
+    for name, values in by_attribute(errors).items():
         numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
         noisy = np.flatnonzero(numbers != 0) if has_code else np.arange(len(numbers))
         if not len(noisy):

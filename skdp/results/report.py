@@ -5,10 +5,8 @@ from __future__ import annotations
 import html
 import json
 import math
-import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from skdp.accounting.spend import loss_of
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import wrapped
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
-from skdp.results.writing import percent
+from skdp.results.names import percent, versions
 
 FALSE_POSITIVE_RATES = (0.01, 0.001)
 SUSPICIONS = (0.01, 0.1, 0.5)
@@ -123,28 +121,25 @@ class PrivacyReport:
             yield f"Assumed and not checked: {promise.assumed}."
         yield "The time and the memory that the fit took are not covered."
 
-    def _sections(self) -> dict[str, Iterable[str | tuple[str, str]]]:
-        """Return by heading its paragraphs, or its rows of a sentence and a number."""
+    def _sections(self) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+        """Yield each heading with its paragraphs, or with its rows of a sentence and a number."""
         short, *sentences = str(self.guarantee).splitlines()
+        promised = filter(None, (short, " ".join(" ".join(sentences).split())))
         used = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        return {
-            "What was promised": filter(None, (short, " ".join(" ".join(sentences).split()))),
-            "What an attacker gains at most who knows all other records": self._gains(),
-            "What this leaves open": self._limits(),
-            "All releases of the ledger together": [f"{self.budget}."],
-            "Checks that ran": self.checks or ["None was passed to the report."],
-            "Software": [used],
-        }
+        checks = self.checks or ("None was passed to the report.",)
+        yield "What was promised", [(said,) for said in promised]
+        yield "What an attacker gains at most who knows all other records", [*self._gains()]
+        yield "What this leaves open", [(said,) for said in self._limits()]
+        yield "All releases of the ledger together", [(f"{self.budget}.",)]
+        yield "Checks that ran", [(said,) for said in checks]
+        yield "Software", [(used,)]
 
     def __str__(self) -> str:
         lines = [f"Privacy report: {self.title}"]
-        for heading, listed in self._sections().items():
+        for heading, listed in self._sections():
             lines += ["", heading]
-            for each in listed:
-                if isinstance(each, str):
-                    lines += [wrapped(each, "  ")]
-                else:
-                    lines += [f"  {each[0]:<66}{each[1]:>8}"]
+            for said, *number in listed:
+                lines += [f"  {said:<66}{number[0]:>8}" if number else wrapped(said, "  ")]
         return "\n".join(lines)
 
     def to_html(self) -> str:
@@ -162,13 +157,11 @@ class PrivacyReport:
 
     def _repr_html_(self) -> str:
         parts = [f"<h1>Privacy report: {html.escape(self.title)}</h1>"]
-        for heading, listed in self._sections().items():
+        for heading, listed in self._sections():
             parts += [f"<h2>{heading}</h2>"]
-            for each in listed:
-                if isinstance(each, str):
-                    parts += [f"<p>{html.escape(each)}</p>"]
-                else:
-                    parts += [f"<table><tr><td>{each[0]}</td><td>{each[1]}</td></tr></table>"]
+            for said, *number in listed:
+                row = f"<table><tr><td>{said}</td><td>{''.join(number)}</td></tr></table>"
+                parts += [row if number else f"<p>{html.escape(said)}</p>"]
         return "".join(parts).replace("</table><table>", "")
 
     def to_dict(self) -> dict[str, Any]:
@@ -210,7 +203,6 @@ def make_report(
 ) -> PrivacyReport:
     """Compute what an attacker gains from the law of the noise, or from epsilon and delta."""
     delta, surely = _curve(guarantee, law)
-    versions = {"Python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
     return PrivacyReport(
         title,
         guarantee,
@@ -219,7 +211,7 @@ def make_report(
         {before: _posterior(before, surely) for before in SUSPICIONS},
         budget,
         checks,
-        versions,
+        versions(LIBRARIES),
     )
 
 
@@ -245,15 +237,12 @@ def _curve(
 def true_positive_rate(
     delta: Callable[[float], float], reach: float, false_positive_rate: float
 ) -> float:
-    """Return the largest true positive rate of a test: the least of all bounds that hold.
-
-    Every epsilon, of either sign, gives the bound ``exp(epsilon) * rate + delta(epsilon)``.
-    """
+    """Return the largest true positive rate of a test: the least of all bounds that hold."""
     from scipy.optimize import minimize_scalar  # it takes time
 
     reach = min(reach, 50.0)
 
-    def bound(level: float) -> float:
+    def bound(level: float) -> float:  # which every epsilon gives, of either sign
         return math.exp(level) * false_positive_rate + float(delta(level))
 
     levels = np.linspace(-reach, reach, 401)

@@ -20,7 +20,7 @@ from skdp.core.streams import score_key, streams
 from skdp.core.target import Target, replaces
 from skdp.core.types import Estimator, Matrix, Released, Scoring
 from skdp.mechanisms.base import Mechanism
-from skdp.results.writing import short_score
+from skdp.results.names import short_score
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -132,10 +132,7 @@ def best_guess(fitted: Estimator, test: Dataset) -> Estimator:
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """Public datasets, the value of a target on each, and other records of the same draw to score.
-
-    A dataset on which the target fails is left out.
-    """
+    """Public datasets, each with the value of a target and with other records to score."""
 
     target: Target
     sensitivity: SensitivityEstimate | KnownSensitivity
@@ -173,11 +170,8 @@ class Simulation:
         for i in range(self.n_datasets):
             rng, _ = streams(self.seed, score_key(i))
             if self.test_oracle is not None:
-                train, test = (
-                    draw(oracle, n, rng, schema=self.schema)
-                    for oracle, n in ((self.oracle, self.n_samples), (self.test_oracle, n_scored))
-                )
-                yield train, test
+                train = draw(self.oracle, self.n_samples, rng, schema=self.schema)
+                yield train, draw(self.test_oracle, n_scored, rng, schema=self.schema)
                 continue
             drawn = draw(self.oracle, self.n_samples + n_scored, rng, schema=self.schema)
             order = rng.permutation(drawn.n_records)  # an oracle may sort its records

@@ -5,13 +5,12 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.results.names import split_entry
-from skdp.results.writing import two_digits
+from skdp.core.types import Container
+from skdp.results.names import split_entry, two_digits
 
 AWAY_FROM_ZERO = 2.0  # a number of fewer standard errors may be 0, or have the other sign
 LEAST_LEARNED = 0.1  # a number of which less is from private data is the oracle's
@@ -85,7 +84,7 @@ class ReleaseSummary:
                 notes[i] = f"{self.repaired[i]:.4g} in the model"
         return notes
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Container:
         """Return all rows as a data frame.
 
         Returns

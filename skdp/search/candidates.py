@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from skdp.estimator import PrivateEstimator
 SHARED = {"sensitivity", "accountant", "random_state", "classes", "prior"}
 
 
-def list_candidates(estimator: Any, param_grid: Any, owner: str) -> list[dict[str, Any]]:
+def list_candidates(estimator: object, param_grid: object, owner: str) -> list[dict[str, object]]:
     """List the candidates of a grid; none names what all share."""
     from sklearn.model_selection import ParameterGrid
 
@@ -42,13 +41,9 @@ def list_candidates(estimator: Any, param_grid: Any, owner: str) -> list[dict[st
 
 
 class SumOfScores(Target):
-    """The sum of the scores of all records, each in [0, 1].
+    """The sum of the scores of all records, each in [0, 1]: one record changes it by at most 1."""
 
-    The model sees each record alone, and one that it cannot score counts as 0. So the score of a
-    record depends on no other one, and replacing a record changes the sum by at most 1.
-    """
-
-    def __init__(self, model: Estimator, scoring: Callable[..., Any]):
+    def __init__(self, model: Estimator, scoring: Callable):
         self.model, self.scoring = model, scoring
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
@@ -65,7 +60,7 @@ class SumOfScores(Target):
             found = self.score(record)
         except KeyboardInterrupt:
             raise
-        except BaseException:  # a refusal would tell that the record is there
+        except BaseException:  # a refusal would tell that the record is there: its score is 0
             return 0.0
         return min(max(found, 0.0), 1.0) if found == found else 0.0
 
@@ -81,7 +76,7 @@ def closeness(model: Estimator, X: Container, y: Container, low: float, high: fl
     return 1 - float(np.mean(np.abs(predicted - true))) / (high - low)
 
 
-def as_scoring(scoring: Any, y_range: Any, estimator: Estimator) -> Callable[..., Any]:
+def as_scoring(scoring: object, y_range: object, estimator: Estimator) -> Callable:
     """Return the score of a record: as given, or the default of a classifier or a regressor."""
     if callable(scoring):
         return scoring

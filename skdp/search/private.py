@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -30,6 +30,7 @@ from skdp.plan import of_each
 from skdp.planning.checks import check_holds_no_record, check_parameters, data_check
 from skdp.planning.making import least_promise
 from skdp.planning.preparation import Preparation, prepare
+from skdp.result import Release
 from skdp.search.candidates import SumOfScores, as_scoring, list_candidates
 from skdp.sensitivity.sampler import SensitivitySampler
 
@@ -137,7 +138,7 @@ class PrivateSearchCV(PrivateModel):
         param_grid: Mapping[str, Sequence] | Sequence[Mapping[str, Sequence]],
         *,
         n_runs: int | None = None,
-        scoring: Callable[..., Any] | None = None,
+        scoring: Callable | None = None,
         y_range: tuple[float, float] | None = None,
     ):
         self.estimator = estimator
@@ -218,7 +219,7 @@ class PrivateSearchCV(PrivateModel):
         seed = int.from_bytes(noise.bytes(4), "little") >> 1
         counts = LaplaceMechanism(max(plan.guarantee.epsilon for plan in plans), code=None)
 
-        def run(index: int) -> tuple[float, Any]:
+        def run(index: int) -> tuple[float, tuple[int, Release, list]]:
             # nobody hears of the other runs, or counts them
             with quiet(), warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
@@ -258,7 +259,9 @@ class PrivateSearchCV(PrivateModel):
         self.estimator._check_served(estimator, name)
 
 
-def _set(model: PrivateEstimator, params: Mapping[str, Any], n_candidates: int) -> PrivateEstimator:
+def _set(
+    model: PrivateEstimator, params: Mapping[str, object], n_candidates: int
+) -> PrivateEstimator:
     """Set a candidate, with its share of gamma and of the confidence."""
     copied = clone(model).set_params(**clone(dict(params), safe=False))
     sampler = copied.sensitivity
@@ -304,7 +307,7 @@ def best_of_random_runs(
             return best
 
 
-def _rehearse(prepared: Preparation, scoring: Callable[..., Any]) -> None:
+def _rehearse(prepared: Preparation, scoring: Callable) -> None:
     """Fit to public or made-up records, and score one of them, to see errors in time."""
     target, public = spare(prepared.target), copy.deepcopy(prepared.public)
     model = target.restore(target(*public.parts, seed=0))

@@ -27,8 +27,8 @@ def public_search(
     param_grid: Mapping[str, Sequence] | Sequence[Mapping[str, Sequence]],
     n_samples: int,
     *,
-    test_oracle: Any = None,
-    scoring: Any = None,
+    test_oracle: object = None,
+    scoring: Scoring = None,
     n_datasets: int = 10,
     random_state: int | None = None,
 ) -> tuple[PrivateEstimator, dict[str, Any]]:
@@ -98,7 +98,13 @@ def public_search(
     (True, 2)
     """
     rng = np.random.default_rng(random_state)
-    sampler_of(estimator, "'estimator' parameter of public_search")
+    sampler = getattr(estimator, "sensitivity", None)
+    if not isinstance(sampler, SensitivitySampler):
+        raise TypeError(
+            "The 'estimator' parameter of public_search must be a PrivateEstimator whose "
+            "sensitivity is a SensitivitySampler, from whose oracle the datasets come. Got "
+            f"{shown(estimator)} of {shown(sampler)}."
+        )
     candidates = list_candidates(estimator, param_grid, "public_search")
     check_count("n_datasets", n_datasets, "public_search")
     seed, test = simulation_seed(rng), as_test_oracle(test_oracle, "public_search")
@@ -122,7 +128,7 @@ def simulation_seed(rng: np.random.Generator) -> int:
 
 def simulated_score(
     model: PrivateEstimator,
-    n_samples: Any,
+    n_samples: int,
     n_datasets: int,
     seed: int,
     scoring: Scoring,
@@ -146,14 +152,3 @@ def as_test_oracle(test_oracle: object, owner: str) -> Oracle | None:
             "RandomTaskOracle, which makes a new one in each draw. Leave it out."
         )
     return None if test_oracle is None else as_oracle(test_oracle)
-
-
-def sampler_of(estimator: object, parameter: str) -> SensitivitySampler:
-    """Return the sampler of a PrivateEstimator, or refuse what has none."""
-    sampler = getattr(estimator, "sensitivity", None)
-    if isinstance(estimator, PrivateEstimator) and isinstance(sampler, SensitivitySampler):
-        return sampler
-    raise TypeError(
-        f"The {parameter} must be a PrivateEstimator whose sensitivity is a SensitivitySampler, "
-        f"from whose oracle the datasets come. Got {shown(estimator)} of {shown(sampler)}."
-    )

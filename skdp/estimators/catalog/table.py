@@ -48,27 +48,6 @@ def supported_estimators() -> list[SupportedEstimator]:
     return sorted(lines, key=lambda line: line.name.lower())
 
 
-def as_markdown() -> str:
-    """Return the table in Markdown, as the documentation shows it."""
-    rows = [
-        f"| {line.name} | {line.kind.replace('_', ' ')} | "
-        f"{', '.join(f'`{name}`' for name in line.released) or 'nothing'} | {line.numbers} |"
-        for line in supported_estimators()
-    ]
-    heading = ["| Estimator | Kind | Released | Numbers |", "| --- | --- | --- | --- |"]
-    return "\n".join(heading + rows) + "\n"
-
-
-def refused_as_markdown() -> str:
-    """Return the refused classes in Markdown, with the reason and what is possible."""
-    refused = {kind.__name__: str(entry.refuse) for kind, entry in refused_classes().items()}
-    rows = [
-        f"| {name} | {reason[0].upper()}{reason[1:]}. |"
-        for name, reason in sorted(refused.items(), key=lambda item: item[0].lower())
-    ]
-    return "\n".join(["| Estimator | Why, and what is possible |", "| --- | --- |", *rows]) + "\n"
-
-
 def released_classes() -> ClassTable[Entry]:
     """Return the entries of all classes that are released by their attributes."""
     return CATALOG.where(lambda entry: entry.attributes is not None)
