@@ -32,6 +32,7 @@ from skdp.functions.released_density import misplaced
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.result import Release
+from skdp.results.intervals import Simulator
 from skdp.results.names import (
     as_names,
     axis_labels,
@@ -42,7 +43,6 @@ from skdp.results.names import (
 )
 from skdp.results.plan_text import plan_text
 from skdp.results.simulation import HasExpectedScore
-from skdp.results.simulator import Simulator
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public

@@ -19,10 +19,9 @@ from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import AxisLabels, Values
 from skdp.functions.released_density import ReleasedDensity, remark_on_density
 from skdp.results.folder import check_free, read_folder, together, write_folder
-from skdp.results.intervals import HasIntervals
+from skdp.results.intervals import HasIntervals, Simulator
 from skdp.results.names import flat_names, flat_numbers, positive_class
 from skdp.results.report import PrivacyReport, make_report
-from skdp.results.simulator import Simulator
 from skdp.results.summary import MOST_ROWS_OF_CARD, ReleaseSummary
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -97,15 +96,17 @@ class Release(HasIntervals):
     warning: str = ""
     repaired: NDArray[np.float64] | None = None
 
+    @property
+    def _is_model(self) -> bool:
+        return isinstance(self.value, BaseEstimator)
+
     def __repr__(self) -> str:
-        is_estimator = isinstance(self.value, BaseEstimator)
-        value = type(self.value).__name__ if is_estimator else repr(self.value)
+        value = type(self.value).__name__ if self._is_model else repr(self.value)
         return f"Release of {value}: {self.guarantee.short}"
 
     def _repr_html_(self) -> str:
-        is_estimator = isinstance(self.value, BaseEstimator)
         value = f"<pre>{html.escape(repr(self.value))}</pre>"
-        return below_promise(self, estimator_html_repr(self.value) if is_estimator else value)
+        return below_promise(self, estimator_html_repr(self.value) if self._is_model else value)
 
     def summary(self) -> ReleaseSummary:
         """Show each released number beside its standard error.
@@ -148,7 +149,7 @@ class Release(HasIntervals):
 
     def _title(self) -> str:
         """Name the model, and the class that a positive coefficient speaks for."""
-        if not isinstance(self.value, BaseEstimator) or self.numbers is None:
+        if not self._is_model or self.numbers is None:
             return ""
         last = self.value.steps[-1][1] if hasattr(self.value, "steps") else self.value
         return f"{type(last).__name__}{positive_class(self.numbers, self.labels)}"

@@ -60,7 +60,7 @@ def check_configuration(estimator: Estimator) -> None:
             rule = "be a number of folds: no position of a record is kept, and no member is prefit"
         if isinstance_by_name(value, *_BY_POSITION):
             rule = "not go by the position of the records, which are brought into a random order"
-        elif hasattr(value, "split") and getattr(value, "shuffle", True) and _is_open(value, 0):
+        elif hasattr(value, "split") and getattr(value, "shuffle", True) and _is_open(value):
             rule = "split alike in both fits of a pair: give its random_state an integer"
         if rule:
             raise ValueError(
@@ -69,9 +69,8 @@ def check_configuration(estimator: Estimator) -> None:
             )
 
 
-def _is_open(thing: object, default: object = None) -> bool:
-    """Return whether the random_state of an estimator or a splitter is no integer."""
-    return not isinstance(getattr(thing, "random_state", default), Integral)
+def _is_open(splitter: object) -> bool:
+    return not isinstance(getattr(splitter, "random_state", 0), Integral)
 
 
 def _last_name(name: str) -> str:

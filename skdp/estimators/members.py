@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of, is_stateless, traits_of
@@ -74,8 +73,7 @@ def _learning(fitted: Estimator) -> Members:
 
 
 def _learns(estimator: Estimator) -> bool:
-    frozen = is_stateless(estimator) or is_frozen(estimator)
-    return is_composition(estimator) or not frozen
+    return is_composition(estimator) or not (is_stateless(estimator) or is_frozen(estimator))
 
 
 def _members(fitted: Estimator) -> Members:
@@ -131,14 +129,6 @@ def drop_out_of_bag(fitted: Estimator) -> None:
     for _, member, _ in fitted_members(fitted):
         for attribute in OUT_OF_BAG & vars(member).keys():
             delattr(member, attribute)
-
-
-def classes_of_outputs(fitted: Estimator, n_outputs: int = 1) -> list[NDArray]:
-    """Return the class labels of a classifier, in the order of the outputs."""
-    fitted = last_step(fitted)
-    if isinstance(fitted.classes_, list):
-        return fitted.classes_
-    return [fitted.classes_] if n_outputs == 1 else [np.array([0, 1])] * n_outputs
 
 
 class Structure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,8 +46,12 @@ class MomentModel(BaseEstimator):
 
     constant: float
     shrinkage: float
-    second_moment: Any
+    second_moment: ArrayLike | None
     shrinkage_: float
+    moment_: Matrix
+    second_moment_: Matrix
+    coef_: Matrix
+    intercept_: Matrix | float
 
     def fit(self, X: Container, y: Container) -> Self:
         """Compute the moments and the coefficients.
@@ -67,7 +71,6 @@ class MomentModel(BaseEstimator):
         self._check()
         options = {"accept_sparse": "csr", "y_numeric": is_regressor(self)}
         X, y = validate_data(self, X, y, dtype=np.float64, **options)
-        self._see(y)
         self.shrinkage_ = float(self.shrinkage)
         self.moment_ = mean_product(self._codes(y), with_constant(X, self.constant))
         if self.second_moment is None:
@@ -93,11 +96,8 @@ class MomentModel(BaseEstimator):
         """
         return self._answers(self._scores(X))
 
-    def _see(self, y: NDArray) -> None:
-        """Learn the class labels, if any."""
-
     def _codes(self, y: NDArray) -> Matrix:
-        """Return a row for each response, by which its record is multiplied."""
+        """Learn labels, and return a row for each response, by which its record is multiplied."""
         raise NotImplementedError
 
     def _answers(self, scores: NDArray) -> NDArray:
@@ -124,7 +124,7 @@ class MomentModel(BaseEstimator):
 
     def _check(self) -> None:
         for name, most in (("constant", 1e100), ("shrinkage", 1)):
-            value: Any = getattr(self, name)
+            value = getattr(self, name)
             fits = is_real(value) and 0 <= value <= most
             check_rules(type(self).__name__, **{name: (value, fits, f"be a number in [0, {most}]")})
 
@@ -210,10 +210,6 @@ class MomentClassifier(ClassifierMixin, MomentModel):
     ((2, 5), 0.85)
     """
 
-    moment_: Matrix
-    second_moment_: Matrix
-    coef_: Matrix
-    intercept_: Matrix
     classes_: NDArray
 
     def __init__(
@@ -231,7 +227,8 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         self.classes = classes
         self.refit_on = refit_on
 
-    def _see(self, y: NDArray) -> None:
+    def _codes(self, y: NDArray) -> Matrix:
+        """Learn the labels, and return the code of each."""
         check_classification_targets(y)
         self.classes_ = np.unique(y if self.classes is None else np.asarray(self.classes))
         if len(self.classes_) < 2:
@@ -239,9 +236,6 @@ class MomentClassifier(ClassifierMixin, MomentModel):
                 "MomentClassifier needs at least two classes. Got one class; declare the labels "
                 "with the 'classes' parameter where not all of them occur."
             )
-
-    def _codes(self, y: NDArray) -> Matrix:
-        """Return the code of each label."""
         places = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         if not np.array_equal(self.classes_[places], y):
             raise ValueError("y holds a label that is not among 'classes' of MomentClassifier.")
@@ -332,11 +326,6 @@ class MomentRegressor(RegressorMixin, MomentModel):
     >>> round(MomentRegressor().fit(X, y).score(X, y), 3)
     0.518
     """
-
-    moment_: Matrix
-    second_moment_: Matrix
-    coef_: Matrix
-    intercept_: float
 
     def __init__(
         self,

@@ -110,7 +110,7 @@ class ReleasedPart:
     @property
     def is_anchored(self) -> bool:
         """Whether what is released has a public form."""
-        return self.entry.depends_on_public_fit and bool(self.names)
+        return self.entry.align is not None and bool(self.names)
 
     def _values(self, fitted: Estimator) -> Values:
         short = self.entry.read(fitted, self.public_fit) if self.entry.read is not None else {}

@@ -173,11 +173,7 @@ def predictions_of(
 
 
 class Predictions(Target):
-    """The target of :class:`skdp.PredictionTarget`: scores of an estimator at public anchors.
-
-    `student` is None where the estimator is its own student; `reader` reads scores of a fitted
-    estimator and teaches them to a student.
-    """
+    """The target of :class:`skdp.PredictionTarget`: scores of an estimator at public anchors."""
 
     fits_estimator = True
 
@@ -228,10 +224,7 @@ class Predictions(Target):
 
 
 def different_records(X: Container, n_wanted: int) -> Container:
-    """Return the first different public records, and moved copies where there are few.
-
-    Numbers of a frame may come back as doubles.
-    """
+    """Return the first different public records, and moved copies where there are few."""
     if sparse.issparse(X):  # to compare and to move all entries would fill the memory
         return take_records(X, np.arange(n_wanted))
     rows = as_objects(X).tolist()

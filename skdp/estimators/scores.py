@@ -82,16 +82,13 @@ class ClassScores:
 
 @dataclass(frozen=True, eq=False)
 class ResponseScores:
-    """Scores of a regressor: predictions in units of public responses, of each output.
-
-    `shape` is that of one response.
-    """
+    """Scores of a regressor: predictions in units of public responses, of each output."""
 
     center: Matrix
     scale: Matrix
     low: Matrix
     high: Matrix
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of one response
 
     @classmethod
     def of(cls, y: NDArray) -> ResponseScores:
@@ -126,17 +123,13 @@ class ResponseScores:
 
 @dataclass(frozen=True, eq=False)
 class RecordScores:
-    """Scores of a density or an outlier detector: a method's values in units of the public fit.
-
-    `public` are the values of the public fit. A value that is larger by `unit` makes a record e
-    times as frequent.
-    """
+    """Scores of a density or an outlier detector: a method's values in units of the public fit."""
 
     method: str
-    public: Matrix
+    public: Matrix  # values of the public fit
     center: float
     scale: float
-    unit: float
+    unit: float  # a value that is larger by it makes a record e times as frequent
 
     n_columns = 1
 

@@ -101,12 +101,9 @@ class Statistic(ABC):
         """Set the attributes of a copy of the public fit from the mean."""
 
     def bound(self, order: float, n_samples: int) -> float:
-        """Bound how far one record can move the mean, in the norm of this order.
-
-        The rounding error of each of the two sums is at most n + 8 units in the last place of the
-        sum of the sizes of its terms, in any order.
-        """
+        """Bound how far one record can move the mean, in the norm of this order."""
         moved, spread = (self.l1, math.sqrt(math.prod(self.shape))) if order == 1 else (self.l2, 1)
+        # two sums, each off by at most n + 8 units in the last place of the sum of its sizes
         rounding = (n_samples + 8) * 2.0**-52 * self.largest * spread
         return ROUND_UP * (moved / n_samples + rounding)
 
@@ -133,14 +130,10 @@ class Products(Statistic):
         n_features: int,
         size: float,
         absolute: float,
-        within: tuple[float, float] = (0.0, 0.0),
+        within: tuple[float, float] = (0.0, 0.0),  # change in L1 and L2 while the code stays
         across: float = math.sqrt(2),
     ) -> None:
-        """Set the bounds, of products of these sizes in the L2 and in the L1 norm.
-
-        The features change by at most `within`, in L1 and L2, while the code stays. Else they are
-        those of two codes, which are `across` apart.
-        """
+        """Set the bounds, of products of these sizes in L2 and L1; the codes are `across` apart."""
         self.shape, self.largest = (self.n_codes, n_features), size
         self.l2 = max(across * size, within[1])
         self.l1 = min(math.sqrt(math.prod(self.shape)) * self.l2, max(2 * absolute, within[0]))

@@ -44,10 +44,7 @@ def check_private_dataset(
     is_plain: bool = False,
     classes: list[NDArray] | None = None,
 ) -> Dataset:
-    """Return private data in plain containers, of types that follow from the declared ones.
-
-    `classes` are the public labels of a classifier under a plain promise.
-    """
+    """Return private data in plain containers, of types that follow from the declared ones."""
     X = _check_features(X, tags, is_plain)
     if y is None:
         return Dataset(X)

@@ -25,10 +25,7 @@ SHARPER = 2.0  # averages are timid: logits are multiplied
 
 
 class BlockFits:
-    """Fit an estimator to a block, and read it at the anchors.
-
-    The scores depend on the block and on public things only, so that the bound holds.
-    """
+    """Fits to blocks, read at the anchors: scores depend on the block and on public things only."""
 
     def __init__(
         self,

@@ -27,7 +27,6 @@ from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.noise import byte_source
 from skdp.planning.labels import public_classes
 from skdp.planning.making import check_mechanism
-from skdp.planning.releases import kind_of_release
 from skdp.planning.ways import Parameters, way_of
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
@@ -166,24 +165,15 @@ def check_parameters(given: Parameters) -> None:
             "The 'classes' parameter of PrivateEstimator is for classifiers. "
             f"Got {type(estimator).__name__}: leave it None."
         )
-    if not _lists_labels(given.classes):
+    labels = given.classes
+    is_list = isinstance(labels, Iterable | None) and not isinstance(labels, str | Mapping)
+    if not is_list or len(getattr(labels, "shape", (1,))) != 1:
         raise TypeError(
             "The 'classes' parameter of PrivateEstimator must list the labels, such as "
-            f"[0, 1]. Got {shown(given.classes)}."
+            f"[0, 1]. Got {shown(labels)}."
         )
     way = way_of(given)
-    check_release(estimator, way.kind.release)
-    way.check()
-
-
-def _lists_labels(classes: object) -> bool:
-    """Return whether something lists labels."""
-    if isinstance(classes, str | Mapping) or not isinstance(classes, Iterable | None):
-        return False
-    return len(getattr(classes, "shape", (1,))) == 1
-
-
-def check_release(estimator: Estimator, release: object) -> None:
-    """Refuse, before any fit, a release that the estimator does not have."""
+    kind = way.kind
     check_configuration(estimator)
-    kind_of_release(release).check(estimator)
+    kind.check(estimator)
+    way.check()

@@ -14,7 +14,7 @@ from skdp.core.oracle import Oracle
 from skdp.core.plain import for_outputs
 from skdp.core.schema import Schema
 from skdp.core.types import Container, Estimator
-from skdp.estimators.members import classes_of_outputs, last_step
+from skdp.estimators.members import last_step
 from skdp.estimators.validation import check_response
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.planning.ways import Parameters, way_of
@@ -62,9 +62,10 @@ def labels_for(given: Parameters, oracle: Oracle | None, y: Container) -> list[N
 
 def labels_of_fit(fitted: Estimator, y: Container) -> list[NDArray]:
     """Return the labels that a fitted classifier has, or those of y if it keeps none."""
-    if hasattr(last_step(fitted), "classes_"):
-        return classes_of_outputs(fitted, len(columns_of(y)))
-    return labels_in(y)
+    classes, n_outputs = getattr(last_step(fitted), "classes_", None), len(columns_of(y))
+    if classes is None or isinstance(classes, list):
+        return classes or labels_in(y)
+    return [classes] if n_outputs == 1 else [np.array([0, 1])] * n_outputs
 
 
 def draw_every_class(
@@ -115,10 +116,8 @@ def _check_labels_of(oracle: str, y: Container, classes: list[NDArray] | None) -
 
 def _holds_classes(y: Container, classes: list[NDArray]) -> bool:
     columns = columns_of(y)
-    expected = classes * len(columns) if len(classes) == 1 else classes
-    return all(
-        np.isin(labels, column).all() for labels, column in zip(expected, columns, strict=True)
-    )
+    outputs = zip(for_outputs(classes, len(columns)), columns, strict=True)
+    return all(np.isin(labels, column).all() for labels, column in outputs)
 
 
 def columns_of(y: Container) -> NDArray:

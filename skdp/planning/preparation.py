@@ -38,7 +38,6 @@ class Preparation:
     """The public parts of a fit; `plan` may take long, to sample the sensitivity."""
 
     target: Target
-    sensitivity: Sensitivity
     example: Dataset
     public: Dataset
     plan: Callable[[], ReleasePlan]
@@ -85,7 +84,7 @@ def prepare(
         predictions=predictions,
         accountant=given.accountant,
     )
-    return Preparation(target, sensitivity, example, public.dataset, plan)
+    return Preparation(target, example, public.dataset, plan)
 
 
 def _make_public_fit(way: Given, source: Sensitivity, schema: Schema, dataset: Dataset) -> Public:

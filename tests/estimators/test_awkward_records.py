@@ -182,7 +182,7 @@ def test_without_noise_the_release_is_the_private_fit_and_with_any_it_computes(e
         if not (REPAIRED_BEFORE and is_singular(estimator, change)):
             released = outputs(target.restore(vector), entry.unserved, new)
             for name, value in expected.items():
-                aligned = entry.depends_on_public_fit and name != "inverse_transform"
+                aligned = entry.align is not None and name != "inverse_transform"
                 assert distance(released[name], value, aligned) < 1e-6, (change, name)
                 compared += 1
         for scale in (1e-3 * np.abs(vector), 1e3 * np.abs(vector).max()):

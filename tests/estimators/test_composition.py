@@ -34,14 +34,13 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
 from skdp.core.dataset import Dataset
-from skdp.estimators.configuration import without_side_effects
+from skdp.estimators.configuration import check_configuration, without_side_effects
 from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.members import (
     fitted_parts,
     split_name,
 )
 from skdp.estimators.parameters import ParameterTarget
-from skdp.planning.checks import check_release
 from tests.estimator_cases import COMPOSED, LINES
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -160,12 +159,12 @@ def test_a_member_that_learned_nothing_is_pointed_out():
 )
 def test_what_cannot_be_compared_is_refused(estimator, message):
     with pytest.raises(ValueError, match=message):
-        check_release(estimator, "auto")
+        check_configuration(estimator)
 
 
 @pytest.mark.parametrize("cv", [KFold(2), KFold(2, shuffle=True, random_state=0), 2, None])
 def test_splitters_that_repeat_are_taken(cv):
-    check_release(LassoCV(cv=cv), "auto")
+    check_configuration(LassoCV(cv=cv))
 
 
 @pytest.mark.loop(

@@ -50,18 +50,6 @@ def _fitted_to_columns(fitted: Estimator) -> Members:
     return [(name, member) for name, member, _ in fitted.transformers_ if name in given]
 
 
-def _steps_of_columns(transformer: Estimator) -> list:
-    return [*(member for _, member, _ in transformer.transformers), transformer.remainder]
-
-
-def _all_transform(owner: Estimator, name: str, owner_transforms: bool) -> bool:
-    return True
-
-
-def _columns_of_members(fitted: Estimator) -> list:
-    return [np.atleast_1d(columns) for _, _, columns in fitted.transformers_]
-
-
 def _refuse_leaves(tree: Estimator) -> str | None:
     """Return why the leaves of a tree do not follow from counts, None if they do."""
     if tree.class_weight is None and tree.monotonic_cst is None:
@@ -80,14 +68,14 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.pipeline.FeatureUnion": Entry(
         members=attrgetter("transformer_list"),
         steps=lambda union: [member for _, member in union.transformer_list],
-        transforms=_all_transform,
+        transforms=lambda owner, name, transforms: True,
     ),
     "sklearn.compose.ColumnTransformer": Entry(
         members=_fitted_to_columns,
-        structure=_columns_of_members,
-        steps=_steps_of_columns,
+        structure=lambda fitted: [np.atleast_1d(where) for _, _, where in fitted.transformers_],
+        steps=lambda owner: [*(step for _, step, _ in owner.transformers), owner.remainder],
         takes_if=any,
-        transforms=_all_transform,
+        transforms=lambda owner, name, transforms: True,
     ),
     TRANSFORMED_TARGET: Entry(
         members=lambda fitted: [

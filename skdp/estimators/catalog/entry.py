@@ -80,11 +80,6 @@ class Entry(Traits):
         """Attributes of the public fit that would mislead."""
         return frozenset(self.misleading.split())
 
-    @property
-    def depends_on_public_fit(self) -> bool:
-        """Whether the released values depend on the values of the public fit."""
-        return self.align is not None
-
     def names(self, estimator: Estimator) -> tuple[str, ...]:
         """Name the attributes to release of an estimator; none where `attributes` is None."""
         if callable(self.attributes):

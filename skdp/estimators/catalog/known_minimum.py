@@ -39,10 +39,8 @@ class Loss(ABC):
         """Return how steeply the loss falls at each margin, and its second derivative."""
 
     def farthest(self, load: float) -> float:
-        """Return how far from 0 a margin of a minimizer can be; the load is C n R^2.
-
-        At the minimum the value is at most that at 0, and the gradient is 0.
-        """
+        """Return how far from 0 a margin of a minimizer can be; the load is C n R^2."""
+        # at the minimum the value is at most that at 0, and the gradient is 0
         return min(math.sqrt(2 * load * self.at_zero), load)
 
 

@@ -24,11 +24,7 @@ ROUNDING = 1e-13
 
 
 class LeastSquares(Statistic):
-    """The second moments that determine a LinearRegression or a Ridge.
-
-    They are the mean of v v^T, each product once; v is x with a constant, unless there is no
-    intercept, and the response.
-    """
+    """The mean of v v^T, for a LinearRegression or a Ridge; v is x, a constant and the response."""
 
     name = "second_moments"
 

@@ -47,11 +47,7 @@ class Counts(OfClasses):
 
 
 class ClassMoment(OfClasses):
-    """The moment of a MomentClassifier; of two classes and no public records the mean of x too.
-
-    Codes that have an entry in common bring the mean. From four classes on each class has a row of
-    its own.
-    """
+    """The moment of a MomentClassifier; of two classes and no public records the mean of x too."""
 
     name = "moment_"
 
@@ -78,7 +74,7 @@ class ClassMoment(OfClasses):
         )
 
     def _table(self) -> Matrix:
-        """Return codes whose products are [same] - q, with q between 0 and 1 / k."""
+        """Return codes with products [same] - q, q in [0, 1/k]; a common entry brings the mean."""
         n_classes = len(self.classes)
         if n_classes > 3:
             return super()._table()
