@@ -10,7 +10,7 @@ from docutils import nodes
 import skdp
 from skdp.accounting.payer import forget_releases
 from skdp.displays.drawing import BLUE, VERMILION
-from skdp.estimators.catalog.table import refused_classes
+from skdp.estimators.catalog import refused_classes
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))

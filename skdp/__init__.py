@@ -9,8 +9,7 @@ from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
 from skdp.estimator import PrivateEstimator
-from skdp.estimators.catalog import register
-from skdp.estimators.catalog.table import supported_estimators
+from skdp.estimators.catalog import register, supported_estimators
 from skdp.estimators.clip import ClipBox, ClipNorm
 from skdp.estimators.moments import MomentClassifier, MomentRegressor
 from skdp.estimators.predictions import PredictionTarget

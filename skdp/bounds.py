@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,11 +10,9 @@ from numpy.typing import ArrayLike
 from skdp.core.checks import check_count, check_real, floats, shown, warn
 from skdp.core.classes import public_name
 from skdp.core.geometry import ROUND_UP
+from skdp.core.types import Estimator
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.preconditions import OF_MEAN, EstimatorRule, Ranges, as_ranges
-
-if TYPE_CHECKING:
-    from sklearn.svm import SVC, LinearSVC
 
 __all__ = ["mean_bound", "svm_bound"]
 
@@ -111,7 +108,7 @@ def mean_bound(
 
 
 def svm_bound(
-    estimator: SVC | LinearSVC,
+    estimator: Estimator,
     n_samples: int,
     n_features: int,
     *,

@@ -18,12 +18,11 @@ from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.exact import above, below, finite, short_above, short_below
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
-from skdp.core.oracle import Oracle
 from skdp.core.plain import check_gaps
 from skdp.core.room import evaluate_privately, spare, usual_errors
 from skdp.core.schema import Schema, declared, describe_columns, describe_key
 from skdp.core.target import Target, replaces
-from skdp.core.types import Container, Matrix, Scoring, Values
+from skdp.core.types import Container, Matrix, Values
 from skdp.estimators.labels import repaired
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
@@ -41,8 +40,8 @@ from skdp.results.names import (
     flat_names,
     flat_numbers,
 )
-from skdp.results.plan_text import plan_text
 from skdp.results.simulation import HasExpectedScore
+from skdp.results.summary import plan_text
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
@@ -71,6 +70,11 @@ class ReleasePlan(HasExpectedScore):
         The sensitivity that the noise is calibrated to.
     oracle : Oracle or None, default=None
         The oracle that was sampled, or the prior of a bound. None where nothing was drawn.
+    made_up : Oracle or None, default=None
+        Source of made-up records that are scored where there is no oracle.
+    scoring : str, callable or None, default=None
+        The score of `expected_score`, as in scikit-learn. None takes the method `score` of what is
+        released.
     classes : list of ndarray, or None, default=None
         The public class labels, output by output.
     prepare : callable or None, default=None
@@ -88,11 +92,6 @@ class ReleasePlan(HasExpectedScore):
     gaps : frozenset of int or None, default=None
         The columns of X in which entries may be missing, as in the oracle's records. None allows
         gaps everywhere.
-    scoring : str, callable or None, default=None
-        The score of `expected_score`, as in scikit-learn. None takes the method `score` of what is
-        released.
-    made_up : Oracle or None, default=None
-        Source of made-up records that are scored where there is no oracle.
     accountant : PrivacyAccountant or None, default=None
         The budget that pays for an execution that names none. A plan with an accountant in memory
         cannot be pickled; ``dataclasses.replace(plan, accountant=None)`` can.
@@ -147,12 +146,6 @@ class ReleasePlan(HasExpectedScore):
     True
     """
 
-    target: Target
-    schema: Schema
-    n_samples: int
-    mechanism: Mechanism
-    sensitivity: SensitivityEstimate | KnownSensitivity
-    oracle: Oracle | None = field(default=None, repr=False)
     classes: list[NDArray] | None = None
     prepare: Callable[..., Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
@@ -162,8 +155,6 @@ class ReleasePlan(HasExpectedScore):
     )
     names: list[str] | None = None
     gaps: frozenset[int] | None = field(default=None, repr=False)
-    scoring: Scoring = field(default=None, repr=False)
-    made_up: Oracle | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
     advice: str = field(default="", init=False, repr=False)
 

@@ -19,8 +19,7 @@ from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from skdp.estimators.catalog import CATALOG
-from skdp.estimators.catalog.table import released_classes
+from skdp.estimators.catalog import CATALOG, released_classes
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.parameters import ParameterTarget
 

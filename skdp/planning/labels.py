@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
@@ -27,10 +25,9 @@ MAX_ATTEMPTS = 100
 
 def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDArray] | None:
     """Return the declared labels, of all outputs or one by one; None if there are none."""
-    classes: Any = given.classes
-    if classes is not None:
-        nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in classes)
-        return [np.unique(labels) for labels in (classes if nested else [classes])]
+    if given.classes is not None:
+        nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in given.classes)
+        return [np.unique(labels) for labels in (given.classes if nested else [given.classes])]
     source = oracle or getattr(given.sensitivity, "draws_from", None)
     if source is None and given.prior is not None:
         source = as_oracle(given.prior)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -213,6 +213,7 @@ class Simulation:
         return ExpectedScore(private, exact, public, name, self.records)
 
 
+@dataclass(frozen=True, eq=False)
 class HasExpectedScore:
     """The worth of a planned release, from public datasets."""
 
@@ -221,9 +222,9 @@ class HasExpectedScore:
     n_samples: int
     mechanism: Mechanism
     sensitivity: SensitivityEstimate | KnownSensitivity
-    oracle: Oracle | None
-    made_up: Oracle | None
-    scoring: Scoring
+    oracle: Oracle | None = field(default=None, repr=False)
+    made_up: Oracle | None = field(default=None, repr=False)
+    scoring: Scoring = field(default=None, repr=False)
 
     @property
     def n_evaluations(self) -> int:

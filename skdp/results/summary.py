@@ -1,16 +1,27 @@
-"""The table of the released numbers beside their standard errors."""
+"""What a plan prints, and the table of the released numbers beside their standard errors."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.accounting.spend import short_label
+from skdp.core.checks import wrapped
+from skdp.core.target import Target
 from skdp.core.types import Container
-from skdp.results.names import split_entry, two_digits
+from skdp.results.names import (
+    axis_labels,
+    by_attribute,
+    flat_names,
+    flat_numbers,
+    split_entry,
+    two_digits,
+)
 
 AWAY_FROM_ZERO = 2.0  # a number of fewer standard errors may be 0, or have the other sign
 LEAST_LEARNED = 0.1  # a number of which less is from private data is the oracle's
@@ -18,6 +29,7 @@ AS_ORACLE = "nearly that of public fits"
 FIXED = "the same in all public fits"
 NEAR_ZERO = "may be 0"
 MOST_ROWS, MOST_ROWS_OF_CARD = 40, 100
+LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,3 +169,68 @@ class ReleaseSummary:
                 yield name, f"{self.values[i]:.4g}", error, share, notes[i]
             if len(rows) > len(listed):
                 yield (f"  ... {len(rows) - len(listed)} more: see to_frame()",)
+
+
+def plan_text(plan: Any) -> str:
+    """Describe a plan: its promise, its cost, and what the release would be worth."""
+    known, target, oracle = plan.sensitivity, plan.target, plan.oracle
+    code = plan.mechanism.geometry.code
+    rows = [("guarantee", plan.guarantee.short)]
+    if getattr(known, "assumed", None):
+        rows += [("rests on", known.assumed)]
+        if oracle is not None:
+            rows += [("prior", f"{oracle.description}, for utility only")]
+    rows += [("gaps", getattr(known, "gaps", ""))]
+    seconds = f" ({two_digits(plan.seconds)} s)" if plan.seconds >= 1 else ""
+    n_reused = getattr(plan.sensitivity, "n_reused", 0)
+    seconds += f", {n_reused} of them known from before" if n_reused else ""
+    n_public = plan.n_evaluations or getattr(target, "n_public_fits", 0)
+    public = f"{n_public} evaluations on public records{seconds}, then " if n_public else ""
+    n_private = getattr(target, "n_fits", "one evaluation" if not n_public else "one")
+    rows += [("cost", f"{public}{n_private} on the private records")]
+    rows += [("released", getattr(target, "released", ""))]
+    noise = type(plan.mechanism).__name__.removesuffix("Mechanism")
+    if code is not None:
+        noise += f" in {code.n_released} of {code.size} directions; public fits supply the rest"
+    rows += [("noise", noise)]
+    if plan.expected_score is not None:
+        rows += [("expected score", str(plan.expected_score))]
+    elif code is not None:
+        rows += [("learned", f"{plan.share_learned:.0%} of what public fits leave open")]
+    rows += [("advice", plan.advice)]
+    if not hasattr(target, "released"):  # else nobody reads the numbers
+        rows += [("std. errors", said) for said in _errors(plan)]
+    lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
+    title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private records"
+    return "\n".join([f"Plan: {title}", *lines])
+
+
+def _errors(plan: Any) -> Iterator[str]:
+    """Describe the standard errors of each attribute: the smallest and the largest."""
+    errors, has_code = plan.standard_errors, plan.mechanism.geometry.code is not None
+    if errors is None:
+        return
+    fitted = getattr(plan.target, "public_fit", None)
+    given = plan.mechanism.standard_errors(plan.sensitivity.shape, plan.sensitivity.value)
+    labels = axis_labels(plan.names, plan.target, given, fitted)
+    for name, values in by_attribute(errors).items():
+        numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
+        noisy = np.flatnonzero(numbers != 0) if has_code else np.arange(len(numbers))
+        if not len(noisy):
+            yield f"{name} {FIXED}"
+            continue
+        at = noisy[numbers[noisy].argmin()], noisy[numbers[noisy].argmax()]
+        ends = [two_digits(numbers[i]) for i in at]
+        if ends[0] != ends[1]:
+            inner = (names[i].removeprefix(name) for i in at)
+            ends = [" ".join(pair) for pair in zip(ends, inner, strict=True)]
+        yield f"{name} {' to '.join(dict.fromkeys(ends))}"
+
+
+def _title(target: Target) -> str:
+    """Name the estimator of a target by its steps, or any other target by its description."""
+    estimator = getattr(target, "estimator", None)
+    if estimator is None:
+        return " ".join(target.description.split())
+    steps = ", ".join(type(step).__name__ for _, step in getattr(estimator, "steps", ()))
+    return f"{type(estimator).__name__}({steps})" if steps else type(estimator).__name__

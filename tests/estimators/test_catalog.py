@@ -16,8 +16,7 @@ from skdp import (
 )
 from skdp.audit import find_leaks
 from skdp.core.dataset import Dataset
-from skdp.estimators.catalog import CATALOG, is_stateless
-from skdp.estimators.catalog.table import refused_classes
+from skdp.estimators.catalog import CATALOG, is_stateless, refused_classes
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.parameters import ParameterTarget
