@@ -164,8 +164,7 @@ class ReleasePlan(HasExpectedScore):
         check_chooses(self.mechanism, self.target)
         check_count("n_alternatives", self.n_alternatives, "ReleasePlan")
         object.__setattr__(self, "names", as_names(self.names, self.mechanism))
-        settled = self.settled or (self.target, None, content_of(self.target))
-        target, sensitivity, content = settled
+        target, sensitivity, content = self.settled or (self.target, None, content_of(self.target))
         if target is not self.target and content != key_of(self.target):
             raise ValueError(
                 f"The plan was made for another target: {target.description}. Got "

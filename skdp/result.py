@@ -189,11 +189,11 @@ class Release(HasIntervals):
                 pickle.dumps(simulator)
             except Exception:  # a target of the user need not be written
                 simulator = None
-        summary = None if self.numbers is None else self.summary()
+        table = None if self.numbers is None else self.summary().table(MOST_ROWS_OF_CARD)
         write_folder(
             *(folder, replace(self, simulator=simulator), self.value),
             *(self.guarantee, self.budget, self.plan),
-            table=None if summary is None else summary.table(MOST_ROWS_OF_CARD),
+            table=table,
             attacker=self.report().lines,
             warning=self.warning,
             can_simulate=simulator is not None and simulator.is_ready,

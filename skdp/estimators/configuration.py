@@ -55,22 +55,18 @@ def check_configuration(estimator: Estimator) -> None:
             f"{type(estimator).__name__}, which stays as it was fitted. Use it as it is."
         )
     for name, value in estimator.get_params(deep=True).items():
-        rule = ""
+        rule, shuffles = "", hasattr(value, "split") and getattr(value, "shuffle", True)
         if _last_name(name) == "cv" and np.iterable(value):
             rule = "be a number of folds: no position of a record is kept, and no member is prefit"
         if isinstance_by_name(value, *_BY_POSITION):
             rule = "not go by the position of the records, which are brought into a random order"
-        elif hasattr(value, "split") and getattr(value, "shuffle", True) and _is_open(value):
+        elif shuffles and not isinstance(getattr(value, "random_state", 0), Integral):
             rule = "split alike in both fits of a pair: give its random_state an integer"
         if rule:
             raise ValueError(
                 f"The {name!r} parameter of {type(estimator).__name__} must {rule}. "
                 f"Got {shown(value)}."
             )
-
-
-def _is_open(splitter: object) -> bool:
-    return not isinstance(getattr(splitter, "random_state", 0), Integral)
 
 
 def _last_name(name: str) -> str:

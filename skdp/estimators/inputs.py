@@ -25,8 +25,14 @@ def takes(estimator: Estimator, kind: str) -> bool:
         return True
     if is_frozen(estimator):
         return takes(estimator.estimator, kind)
-    if is_pipeline(estimator):
-        return _pipeline_takes([step for _, step in estimator.steps], kind)
+    if is_pipeline(estimator):  # X passes the steps up to one that gives numbers without gaps
+        for _, step in estimator.steps:
+            if step not in (None, "passthrough"):
+                if not takes(step, kind):
+                    return False
+                if kind != "allow_nan" or not _passes_gaps(step):
+                    break
+        return True
     traits = traits_of(estimator)
     if traits.steps is not None:
         return traits.takes_if(takes(step, kind) for step in traits.steps(estimator))
@@ -38,17 +44,6 @@ def takes(estimator: Estimator, kind: str) -> bool:
     walked = configured_members(estimator)
     members = [member for path, member, _ in walked if len(path) == 1 and path[0] not in unseen]
     return bool(members) and all(takes(member, kind) for member in members)
-
-
-def _pipeline_takes(steps: list, kind: str) -> bool:
-    """Follow X through the steps, up to one that gives numbers without gaps."""
-    steps = [step for step in steps if step not in (None, "passthrough")]
-    for step in steps:
-        if not takes(step, kind):
-            return False
-        if kind != "allow_nan" or not _passes_gaps(step):
-            return True
-    return True
 
 
 def _passes_gaps(estimator: Estimator) -> bool:

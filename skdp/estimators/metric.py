@@ -44,7 +44,12 @@ def output_metric(
     outputs = (*_OUTPUTS, "predict") if is_regressor(public_fit) else _OUTPUTS
 
     def smooth(values: Matrix) -> Estimator:
-        return _before_refit(restore(values))
+        """Restore, without a refit to labels, which change in jumps."""
+        released = restore(values)
+        model = last_step(released)
+        if getattr(model, "refit_on", None) is not None:
+            model.set_params(refit_on=None).derive()
+        return released
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # no fit may have such parameters
@@ -67,14 +72,6 @@ def output_metric(
     if linear:
         return metric
     return LocalMetric(_KEPT * metric + (1 - _KEPT) * np.diag(np.diag(metric)))
-
-
-def _before_refit(released: Estimator) -> Estimator:
-    """Undo a refit to labels, which change in jumps."""
-    model = last_step(released)
-    if getattr(model, "refit_on", None) is not None:
-        model.set_params(refit_on=None).derive()
-    return released
 
 
 def _steps(vector: Matrix) -> Matrix:

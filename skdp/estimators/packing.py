@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,17 +36,14 @@ def join(values: Iterable[object]) -> Matrix:
 
 def split(vector: Matrix, likes: Values) -> Values:
     """Split a vector into values in the forms of others, by their names."""
-    numbers = iter(np.asarray(vector, dtype=np.float64))
-    return {name: _take(numbers, like) for name, like in likes.items()}
-
-
-def _take(numbers: Iterator[float], like: object) -> Container:
-    """Take as many numbers as `like` has, in its form."""
-    parts = [
-        np.fromiter(numbers, dtype=np.float64, count=part.size).reshape(part.shape)[()]
-        for part in _parts(like)
-    ]
-    return parts if _is_list(like) else parts[0]
+    numbers, values = iter(np.asarray(vector, dtype=np.float64)), {}
+    for name, like in likes.items():
+        parts = [
+            np.fromiter(numbers, dtype=np.float64, count=part.size).reshape(part.shape)[()]
+            for part in _parts(like)
+        ]
+        values[name] = parts if _is_list(like) else parts[0]
+    return values
 
 
 def same(value: Container, other: Container) -> bool:

@@ -117,8 +117,16 @@ def _check_features(X: Container, tags: Tags, is_plain: bool) -> Container:
         if not is_plain and not all(hasattr(text, "__len__") for text in X):
             raise ValueError("X must hold a text for each record: make the missing ones empty.")
         return X
-    if len(X.shape) != 2 or 0 in X.shape:
-        _refuse_shape(X.shape)
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"X must be two-dimensional, with a row for each record. Got {len(X.shape)} "
+            "dimension(s). Take a single column as df[['age']], or X.reshape(-1, 1)."
+        )
+    if 0 in X.shape:
+        raise ValueError(
+            f"Found array with 0 {'sample(s)' if X.shape[0] == 0 else 'feature(s)'} "
+            f"(shape={X.shape}) while a minimum of 1 is required."
+        )
     if is_table(X) and len(set(X.columns)) < len(X.columns):
         raise ValueError("X must have columns with names of their own. Got some that repeat.")
     dtypes = dtypes_of(X)
@@ -163,16 +171,6 @@ def _check_finite(numbers: object, tags: Tags) -> None:
         )
     if flaw:
         raise ValueError(flaw)
-
-
-def _refuse_shape(shape: tuple[int, ...]) -> None:
-    if len(shape) != 2:
-        raise ValueError(
-            f"X must be two-dimensional, with a row for each record. Got {len(shape)} "
-            "dimension(s). Take a single column as df[['age']], or X.reshape(-1, 1)."
-        )
-    what = "sample(s)" if shape[0] == 0 else "feature(s)"
-    raise ValueError(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")
 
 
 def _refuse_dates(part: str, values: Container) -> None:

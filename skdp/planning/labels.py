@@ -99,9 +99,7 @@ def _check_labels_of(oracle: str, y: Container, classes: list[NDArray] | None) -
                 f"The oracle {oracle} must yield several classes. In a dataset of {n_records(y)} "
                 f"records all labels are {alike[0].tolist()[0]!r}."
             )
-    if classes is None:
-        return
-    for labels, known in zip(drawn, classes * len(drawn), strict=False):
+    for labels, known in zip(drawn, (classes or []) * len(drawn), strict=False):
         unknown = labels[~np.isin(labels, known)]
         if len(unknown):
             raise ValueError(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.codes.bounded import with_bounded_code
@@ -129,7 +129,9 @@ def make_plan(
         tried, within = try_on_made_up(target, schema, given)
         shape = tried if shape is None else shape
     if shape is None and (code or mechanism.most_values):  # too many numbers may be refused
-        shape = _shape_on_synthetic(target, example, others.get("classes"))
+        with suppress(Exception):  # the private records may suit the target better
+            made_up = synthetic_dataset(example, others.get("classes"))
+            shape = np.shape(spare(target)(*made_up.parts, seed=0))
     check_names(others.get("names"), shape)
     if derived:  # it bounds this target alone
         known = replace(known, key=key_of(target))
@@ -164,16 +166,6 @@ def rehearse(mechanism: Mechanism, public: Matrix, sensitivity: float) -> None:
             f"{sensitivity:g}: it must be less than 2**44 times as large. Subtract the middle of "
             "the ranges from the records, and add it to what is released."
         )
-
-
-def _shape_on_synthetic(
-    target: Target, example: Dataset, classes: list[NDArray] | None
-) -> tuple[int, ...] | None:
-    """Return the shape of the value of made-up records; None where the target fails on them."""
-    try:
-        return np.shape(spare(target)(*synthetic_dataset(example, classes).parts, seed=0))
-    except Exception:  # the private records may suit the target better
-        return None
 
 
 def learn_code(

@@ -208,7 +208,8 @@ def make_report(
         guarantee,
         float(delta(0.0)),
         {rate: true_positive_rate(delta, surely, rate) for rate in FALSE_POSITIVE_RATES},
-        {before: _posterior(before, surely) for before in SUSPICIONS},
+        # by the rule of Bayes, after the largest loss
+        {before: 1 / (1 + (1 - before) / before * math.exp(-surely)) for before in SUSPICIONS},
         budget,
         checks,
         versions(LIBRARIES),
@@ -251,8 +252,3 @@ def true_positive_rate(
     ends = levels[max(0, best - 1)], levels[min(best + 1, 400)]
     found = minimize_scalar(bound, bounds=ends, method="bounded", options={"xatol": 1e-10})
     return float(min(1.0, bounds[best], found.fun))
-
-
-def _posterior(before: float, loss: float) -> float:
-    """Return the probability after a loss, by the rule of Bayes."""
-    return 1 / (1 + (1 - before) / before * math.exp(-loss))

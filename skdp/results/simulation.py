@@ -122,14 +122,6 @@ def score(fitted: Estimator, test: Dataset, scoring: Scoring) -> float:
     return float(check_scoring(fitted, scoring)(fitted, *test.parts[:2]))
 
 
-def best_guess(fitted: Estimator, test: Dataset) -> Estimator:
-    """Return the model that predicts the same for all records, as well as one can."""
-    from sklearn.dummy import DummyClassifier, DummyRegressor
-
-    guess = DummyClassifier() if is_classifier(fitted) else DummyRegressor()
-    return guess.fit(*test.parts)
-
-
 @dataclass(frozen=True, eq=False)
 class Simulation:
     """Public datasets, each with the value of a target and with other records to score."""
@@ -187,6 +179,8 @@ class Simulation:
 
     def scores(self, mechanism: Mechanism, scoring: Scoring) -> ExpectedScore | None:
         """Release each value as a private one, restore and score; None if nothing has a score."""
+        from sklearn.dummy import DummyClassifier, DummyRegressor
+
         rng, _ = streams(self.seed, score_key(self.n_datasets))
         size, rows = self.sensitivity.value, list[tuple[float, float, float]]()
         for i, (value, test) in enumerate(self.datasets):
@@ -202,8 +196,9 @@ class Simulation:
                     private.append(scored(target, released))
                 exact, public = self.target.restore(value), self.public_value(mechanism, left_out=i)
                 alone = math.nan if public is None else scored(self.target, public)
-                if self.records == MADE_UP:
-                    alone = score(best_guess(exact, test), test, scoring)
+                if self.records == MADE_UP:  # the best that predicts the same for all records
+                    guess = DummyClassifier() if is_classifier(exact) else DummyRegressor()
+                    alone = score(guess.fit(*test.parts), test, scoring)
                 rows.append((float(np.mean(private)), score(exact, test, scoring), alone))
         rows = [row for row in rows if np.isfinite(row[:2]).all()]
         if not rows:

@@ -14,7 +14,6 @@ from skdp.core.oracle import Oracle
 from skdp.core.room import usual_errors
 from skdp.core.types import Scoring
 from skdp.estimator import PrivateEstimator
-from skdp.results.simulation import ExpectedScore
 from skdp.search.candidates import list_candidates
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.random_task import RandomTaskOracle
@@ -109,7 +108,15 @@ def public_search(
     check_count("n_datasets", n_datasets, "public_search")
     seed, test = simulation_seed(rng), as_test_oracle(test_oracle, "public_search")
     models = [clone(estimator).set_params(**clone(each, safe=False)) for each in candidates]
-    found = [simulated_score(each, n_samples, n_datasets, seed, scoring, test) for each in models]
+    found = []
+    for model in models:
+        sampler = clone(model.sensitivity).set_params(random_state=seed)
+        with warnings.catch_warnings():
+            # the scores are compared here
+            warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+            plan = clone(model).set_params(sensitivity=sampler).plan(n_samples)
+        simulation = plan.simulation(n_datasets, seed, test)
+        found.append(simulation and simulation.scores(plan.mechanism, scoring))
     scores = np.array([np.full(1, np.nan) if each is None else each.private for each in found])
     means = scores.mean(axis=1)
     if not np.isfinite(means).all():
@@ -124,24 +131,6 @@ def public_search(
 def simulation_seed(rng: np.random.Generator) -> int:
     """Draw a seed that no fit has: a choice by scores then does not bias its sensitivity."""
     return int(rng.integers(2**62)) + 2**62
-
-
-def simulated_score(
-    model: PrivateEstimator,
-    n_samples: int,
-    n_datasets: int,
-    seed: int,
-    scoring: Scoring,
-    test_oracle: Oracle | None,
-) -> ExpectedScore | None:
-    """Plan a release with a seed of its own, and score simulated ones."""
-    sampler = clone(model.sensitivity).set_params(random_state=seed)
-    with warnings.catch_warnings():
-        # the scores are compared here
-        warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
-        plan = clone(model).set_params(sensitivity=sampler).plan(n_samples)
-    simulation = plan.simulation(n_datasets, seed, test_oracle)
-    return None if simulation is None else simulation.scores(plan.mechanism, scoring)
 
 
 def as_test_oracle(test_oracle: object, owner: str) -> Oracle | None:

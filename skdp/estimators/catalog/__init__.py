@@ -76,10 +76,30 @@ def check_releasable(estimator: Estimator) -> None:
 def lookup(estimator: Estimator, path: Sequence[str] = ()) -> Entry:
     """Return the entry by which an estimator is released, or refuse an unknown class."""
     check_releasable(estimator)
-    entry = released_entry(estimator)
-    if entry is None:
-        raise ValueError(_unknown(estimator, path))
-    return entry
+    entry, kind = released_entry(estimator), type(estimator)
+    if entry is not None:
+        return entry
+    shapes = {
+        name: shapes_of(value)
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and not name.startswith("_") and is_float(value)
+    }
+    start = (
+        "The 'release' parameter of PrivateEstimator is 'auto', which does not know "
+        f"{kind.__module__.partition('.')[0]}.{kind.__name__} (see skdp.supported_estimators)."
+    )
+    if not shapes:
+        raise ValueError(
+            f"{start} Its fit leaves no floats that could be released: if it learns nothing, call "
+            f"skdp.register({kind.__name__}, []) once, with up to 3 features release the function "
+            "through BernsteinTransformer, or use an estimator that is supported."
+        )
+    found = [f"{name} of shape {[*each] if each[1:] else each[0]}" for name, each in shapes.items()]
+    raise ValueError(
+        f"{start} Its fitted floats are {', '.join(found)}. Keep those that determine its output "
+        f"and write release={['__'.join((*path, name)) for name in shapes]}, or once for all: "
+        f"skdp.register({kind.__name__}, {list(shapes)})."
+    )
 
 
 def register(
@@ -147,32 +167,6 @@ def register(
         attributes = (attributes,) if isinstance(attributes, str) else tuple(attributes)
     CATALOG.added[kind] = Entry(
         learns_nothing=attributes == (), attributes=attributes, finish=finish, align=align
-    )
-
-
-def _unknown(estimator: Estimator, path: Sequence[str]) -> str:
-    """Say what a class that is not known has, and how it could be released."""
-    kind = type(estimator)
-    shapes = {
-        name: shapes_of(value)
-        for name, value in vars(estimator).items()
-        if name.endswith("_") and not name.startswith("_") and is_float(value)
-    }
-    start = (
-        "The 'release' parameter of PrivateEstimator is 'auto', which does not know "
-        f"{kind.__module__.partition('.')[0]}.{kind.__name__} (see skdp.supported_estimators)."
-    )
-    if not shapes:
-        return (
-            f"{start} Its fit leaves no floats that could be released: if it learns nothing, call "
-            f"skdp.register({kind.__name__}, []) once, with up to 3 features release the function "
-            "through BernsteinTransformer, or use an estimator that is supported."
-        )
-    found = [f"{name} of shape {[*each] if each[1:] else each[0]}" for name, each in shapes.items()]
-    return (
-        f"{start} Its fitted floats are {', '.join(found)}. Keep those that determine its output "
-        f"and write release={['__'.join((*path, name)) for name in shapes]}, or once for all: "
-        f"skdp.register({kind.__name__}, {list(shapes)})."
     )
 
 
