@@ -186,10 +186,28 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
 
 
 def check_steps(estimator: Estimator) -> None:
-    """Refuse steps before the last one that are not public."""
+    """Refuse steps before the last one that are fitted to private records, or that may mix them."""
     for step in [*_flat(estimator)][:-1]:
-        if type(step) not in CLIPS:
-            _check_public(step)
+        for inner in _thawed(step):
+            # a function that a user wrote may remember records
+            foreign = any(callable(vars(inner).get(name)) for name in ("transform", "kernel"))
+            if foreign or not (type(inner) in CLIPS or entry_of(inner).by_record):
+                raise ValueError(
+                    f"It is not known of the step {type(inner).__name__} that it treats each "
+                    "record by itself, as scalers, PCA and selections of columns do, so no "
+                    "sensitivity is known on paper. If it does and is public, let it transform the "
+                    "records beforehand, as in model.fit(step.transform(X), y); else sample the "
+                    "sensitivity."
+                )
+        entry = entry_of(step)
+        made_of_parameters = entry.attributes is not None and not entry.names(step)
+        if not (type(step) in CLIPS or entry.learns_nothing or made_of_parameters):
+            raise ValueError(
+                f"The step {type(step).__name__} in front of the estimator is fitted to the "
+                "private records, so that one of them moves all others: no sensitivity is known on "
+                "paper. Fit it to public records and wrap it in sklearn.frozen.FrozenEstimator, or "
+                "sample the sensitivity."
+            )
 
 
 def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | None]:
@@ -254,7 +272,7 @@ def _transform(
     refused = np.zeros(X.shape[0], dtype=bool)
 
     def with_stand_ins() -> Container:
-        # no other record depends on a refused one; by their places they may be rounded
+        # the others keep their places, by which they may be rounded; none depends on a refused one
         return take_records(X, np.where(refused, np.argmin(refused), np.arange(len(refused))))
 
     for step in steps:
@@ -291,26 +309,3 @@ def _failing(step: Estimator, X: Container, places: NDArray[np.intp]) -> Iterato
             return
         for half in np.array_split(places, 2):
             yield from _failing(step, X, half)
-
-
-def _check_public(step: Estimator) -> None:
-    """Refuse a step that is fitted to private records, or that may mix them."""
-    for inner in _thawed(step):
-        # a function that a user wrote may remember records
-        foreign = any(callable(vars(inner).get(name)) for name in ("transform", "kernel"))
-        if foreign or not (type(inner) in CLIPS or entry_of(inner).by_record):
-            raise ValueError(
-                f"It is not known of the step {type(inner).__name__} that it treats each record by "
-                "itself, as scalers, PCA and selections of columns do, so no sensitivity is known "
-                "on paper. If it does and is public, let it transform the records beforehand, as "
-                "in model.fit(step.transform(X), y); else sample the sensitivity."
-            )
-    entry = entry_of(step)
-    made_of_parameters = entry.attributes is not None and not entry.names(step)
-    if not (entry.learns_nothing or made_of_parameters):  # as what is frozen
-        raise ValueError(
-            f"The step {type(step).__name__} in front of the estimator is fitted to the private "
-            "records, so that one of them moves all others: no sensitivity is known on paper. Fit "
-            "it to public records and wrap it in sklearn.frozen.FrozenEstimator, or sample the "
-            "sensitivity."
-        )

@@ -41,8 +41,8 @@ def check_private_dataset(
     y: Container,
     weights: Container,
     tags: Tags,
-    is_plain: bool = False,
-    classes: list[NDArray] | None = None,
+    is_plain: bool,
+    classes: list[NDArray] | None,
 ) -> Dataset:
     """Return private data in plain containers, of types that follow from the declared ones."""
     X = _check_features(X, tags, is_plain)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -135,7 +134,14 @@ def bind_blocks(
     student = estimator if aggregate.student is None else aggregate.student
     fits = BlockFits(estimator, reader, take_records(public.X, anchors), seed)
     rules = Rules.of(reader, public, given)
-    sizes = _numbers(aggregate, n_samples, max(2, reader.n_columns))
+    sizes = [
+        n_samples // size
+        for size in BLOCK_SIZES
+        if size >= 5 * max(2, reader.n_columns) and n_samples >= LEAST_BLOCKS * size
+    ]
+    sizes = sizes or [2 * LEAST_BLOCKS, LEAST_BLOCKS]
+    if aggregate.n_blocks != "auto":
+        sizes = [int(aggregate.n_blocks)]
     pilots = {k: rules.pilots(fits, n_samples // k, rng) for k in sizes}
     width = reader.n_columns
     places = (anchors[:, None] * width + np.arange(width)).ravel()
@@ -146,15 +152,3 @@ def bind_blocks(
     target = Blocks(fits, student, public.X, code, n_samples, order, N_PILOTS * len(sizes))
     target.restore(code.mean)  # fails before anything is paid for
     return target
-
-
-def _numbers(aggregate: SampleAndAggregate, n_samples: int, n_classes: int) -> list[int]:
-    """Return the numbers of blocks to try."""
-    if isinstance(aggregate.n_blocks, Integral):
-        return [int(aggregate.n_blocks)]
-    numbers = [
-        n_samples // size
-        for size in BLOCK_SIZES
-        if size >= 5 * n_classes and n_samples >= LEAST_BLOCKS * size
-    ]
-    return numbers or [2 * LEAST_BLOCKS, LEAST_BLOCKS]

@@ -146,7 +146,7 @@ class ReleaseSummary:
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
-    def _rows(self, most_rows: int = MOST_ROWS) -> Iterator[tuple[str, ...]]:
+    def _rows(self, most_rows: int) -> Iterator[tuple[str, ...]]:
         """Yield the first rows below each attribute, and how many are left out."""
         attributes: dict[str, list[tuple[int, str]]] = {}
         for i, name in enumerate(self.names):

@@ -41,6 +41,7 @@ from skdp.estimators.members import (
     split_name,
 )
 from skdp.estimators.parameters import ParameterTarget
+from skdp.planning.releases import kind_of_release
 from tests.estimator_cases import COMPOSED, LINES
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -140,6 +141,12 @@ def test_a_member_that_learned_nothing_is_pointed_out():
         ParameterTarget(OneVsRestClassifier(logistic), "auto", fitted)
 
 
+def check(estimator):
+    """Check an estimator before any fit, as its parameters are checked."""
+    check_configuration(estimator)
+    kind_of_release("auto").check(estimator)
+
+
 @pytest.mark.loop(
     ("estimator", "message"),
     [
@@ -159,12 +166,12 @@ def test_a_member_that_learned_nothing_is_pointed_out():
 )
 def test_what_cannot_be_compared_is_refused(estimator, message):
     with pytest.raises(ValueError, match=message):
-        check_configuration(estimator)
+        check(estimator)
 
 
 @pytest.mark.parametrize("cv", [KFold(2), KFold(2, shuffle=True, random_state=0), 2, None])
 def test_splitters_that_repeat_are_taken(cv):
-    check_configuration(LassoCV(cv=cv))
+    check(LassoCV(cv=cv))
 
 
 @pytest.mark.loop(
