@@ -19,14 +19,14 @@ from scipy import sparse
 from sklearn.base import is_classifier
 
 from skdp.core.checks import shown
-from skdp.core.classes import public_name
+from skdp.core.classes import isinstance_by_name, public_name
 from skdp.core.dataset import Dataset, take_records
 from skdp.core.metric import OutputMetric
 from skdp.core.plain import as_doubles, with_doubles
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Matrix, Named
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
-from skdp.estimators.catalog.compositions import FROZEN, is_pipeline, transforms_target
+from skdp.estimators.catalog.compositions import FROZEN, TRANSFORMED_TARGET, is_pipeline
 from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.configuration import describe
 from skdp.estimators.inputs import takes
@@ -213,7 +213,7 @@ def check_steps(estimator: Estimator) -> None:
 def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | None]:
     """Return the step that learns, and the range to which responses are clipped for it."""
     last = last_step(estimator)
-    if not transforms_target(last):
+    if not isinstance_by_name(last, TRANSFORMED_TARGET):
         return last, None
     if type(last.transformer) is not ClipBox:
         raise ValueError(

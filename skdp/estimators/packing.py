@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,11 +25,6 @@ def shapes_of(value: object) -> tuple[tuple[int, ...], ...]:
 def flat(value: object) -> Matrix:
     """Join all numbers of a value."""
     return np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in _parts(value)])
-
-
-def join(values: Iterable[object]) -> Matrix:
-    """Join all numbers of some values."""
-    return np.concatenate([flat(value) for value in values])
 
 
 def split(vector: Matrix, likes: Values) -> Values:

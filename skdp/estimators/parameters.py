@@ -33,7 +33,7 @@ from skdp.estimators.members import (
 )
 from skdp.estimators.metric import output_metric
 from skdp.estimators.moments import MomentClassifier
-from skdp.estimators.packing import flat, is_float, join, split
+from skdp.estimators.packing import flat, is_float, split
 from skdp.estimators.parts import ReleasedPart
 from skdp.estimators.public_fit import clean_copy
 
@@ -87,7 +87,7 @@ class ParameterTarget(Target):
 
     def flatten(self, fitted: Estimator) -> Matrix:
         """Join the released attributes of a fit of the public structure into a vector."""
-        return join(self._values(fitted).values())
+        return np.concatenate([flat(value) for value in self._values(fitted).values()])
 
     def restore(self, vector: Matrix) -> Estimator:
         """Overwrite the released attributes, and recompute the derived ones, on a public copy."""

@@ -161,9 +161,8 @@ def predictions_of(
     anchors: Container,
 ) -> Predictions:
     """Make the target, and try a student on the scores of the public fit."""
-    weighted = public.sample_weight is not None
     reader = reader_of(public_fit, public.y, anchors)
-    target = Predictions(estimator, release.student, reader, anchors, weighted)
+    target = Predictions(estimator, release.student, reader, anchors)
     try:
         target.restore(target.read(public_fit))
     except Exception as error:
@@ -183,7 +182,6 @@ class Predictions(Target):
         student: Estimator,
         reader: Reader,
         anchors: Container,
-        weighted: bool = False,
     ):
         self.estimator = alone(estimator)
         self.student = self.estimator if student is None else alone(student)
@@ -191,12 +189,11 @@ class Predictions(Target):
         self.anchors = anchors
         self.allow_nan = takes(estimator, "allow_nan")
         self._seeds = seed_names(self.estimator)
-        self.key_parts = (self.estimator, self.student, reader, anchors, weighted)
+        self.key_parts = (self.estimator, self.student, reader, anchors)
         self.released = f"predictions at {n_records(anchors)} public records"
         self.description = (
             f"predictions of {describe(estimator)} at {n_records(anchors)} public records"
             f"{'' if student is None else f', taught to {describe(student)}'}"
-            f"{', weighted' * weighted}"
         )
 
     def __call__(self, *parts: Container, seed: int) -> Matrix:

@@ -101,7 +101,8 @@ class Predictions(Attributes):
 
     def target(self, estimator: Estimator, public: Public) -> Target:
         anchors = anchors_of(self.release, estimator, public.source, public.schema)
-        return predictions_of(self.release, estimator, public.fit, public.dataset, anchors)
+        target = predictions_of(self.release, estimator, public.fit, public.dataset, anchors)
+        return _named(target, public)
 
 
 class Function(Attributes):

@@ -31,11 +31,6 @@ def is_frozen(estimator: Estimator) -> bool:
     return isinstance_by_name(estimator, FROZEN)
 
 
-def transforms_target(estimator: Estimator) -> bool:
-    """Return whether an estimator fits another one to a transformed response."""
-    return isinstance_by_name(estimator, TRANSFORMED_TARGET)
-
-
 def _listed(fitted: Estimator) -> Members:
     return [(f"estimators_[{i}]", member) for i, member in enumerate(fitted.estimators_)]
 
