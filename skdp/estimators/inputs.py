@@ -27,11 +27,10 @@ def takes(estimator: Estimator, kind: str) -> bool:
         return takes(estimator.estimator, kind)
     if is_pipeline(estimator):  # X passes the steps up to one that gives numbers without gaps
         for _, step in estimator.steps:
-            if step not in (None, "passthrough"):
-                if not takes(step, kind):
-                    return False
-                if kind != "allow_nan" or not _passes_gaps(step):
-                    break
+            if not takes(step, kind):
+                return False
+            if not (is_placeholder(step) or (kind == "allow_nan" and _passes_gaps(step))):
+                break
         return True
     traits = traits_of(estimator)
     if traits.steps is not None:

@@ -172,10 +172,11 @@ def learn_code(
     mechanism: Mechanism, source: Sensitivity, target: Target, n_samples: int, schema: Schema
 ) -> tuple[Sensitivity, Mechanism, Pilots | None]:
     """Learn a code from pilot pairs, and bound the change of encoded numbers where one is known."""
-    if isinstance(source, SensitivitySampler):
-        return source, *_learn_sampled(mechanism, source, target, n_samples, schema)
-    if isinstance(source, KnownSensitivity) and source.prior is not None:
-        return *_learn_within(mechanism, source, target, n_samples, schema), None
+    match source:
+        case SensitivitySampler():
+            return source, *_learn_sampled(mechanism, source, target, n_samples, schema)
+        case KnownSensitivity() if source.prior is not None:
+            return *_learn_within(mechanism, source, target, n_samples, schema), None
     return source, mechanism, None
 
 
