@@ -16,8 +16,7 @@ from skdp.sensitivity.preconditions import OF_MEAN, EstimatorRule, Ranges, as_ra
 
 __all__ = ["mean_bound", "svm_bound"]
 
-MOST_UNLIKE = 10
-"""Ranges whose widths differ by a larger factor get a warning."""
+MOST_UNLIKE = 10  # ranges whose widths differ by a larger factor get a warning
 
 _FREE, _PENALIZED = "sklearn.svm.SVC", "sklearn.svm.LinearSVC"
 _NEEDS: dict[str, tuple[tuple[str, object], ...]] = {

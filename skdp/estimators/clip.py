@@ -16,8 +16,7 @@ from skdp.core.dataset import validate_rows
 from skdp.core.types import Container
 
 EPS = float(np.finfo(np.float64).eps)
-LEAST, MOST = 1e-100, 1e100
-"""Radii for which no norm near the radius over- or underflows."""
+LEAST, MOST = 1e-100, 1e100  # radii for which no norm near the radius over- or underflows
 
 
 class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

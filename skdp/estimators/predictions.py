@@ -36,8 +36,7 @@ from skdp.estimators.scores import Reader, kind_of, reader_of
 N_ANCHORS = 400
 DRAWN = 4
 
-# Standard deviations of a column by which copies of an anchor are moved.
-JITTER = 0.3
+JITTER = 0.3  # standard deviations of a column by which copies of an anchor are moved
 
 
 class PredictionTarget(BaseEstimator):

@@ -20,8 +20,7 @@ from skdp.estimators.public_fit import fit_seeded
 # A score of -1 or 1 says that a class is impossible or certain, which no noisy score can.
 LARGEST_SCORE = 0.98
 
-# Standard deviations of the oracle's responses to which a prediction is clipped.
-FARTHEST = 3.0
+FARTHEST = 3.0  # standard deviations of the oracle's responses to which a prediction is clipped
 
 # A student that takes no weights sees at least so many anchors of each class: cross-validation
 # splits a class into five parts.

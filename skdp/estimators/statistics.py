@@ -14,8 +14,7 @@ from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.moments import mean_product, with_constant
 
-LEAST, MOST = 1e-70, 1e70
-"""Radii whose fourth powers neither over- nor underflow."""
+LEAST, MOST = 1e-70, 1e70  # radii whose fourth powers neither over- nor underflow
 
 
 @dataclass(frozen=True)
@@ -59,15 +58,11 @@ class Statistic(ABC):
     l1: float
     l2: float
     largest: float
-    name: str
-    """Name of the mean."""
-    is_mean = True
-    """Whether it is a mean over the records, and not only bounded like one."""
+    name: str  # name of the mean
+    is_mean = True  # whether it is a mean over the records, and not only bounded like one
 
-    errors: Matrix | float = 0.0
-    """Standard errors of the released mean."""
-    usual: Matrix | None = None
-    """The mean that a prior expects; None without a prior."""
+    errors: Matrix | float = 0.0  # standard errors of the released mean
+    usual: Matrix | None = None  # the mean that a prior expects; None without a prior
 
     def __init__(
         self, estimator: Estimator, front: Front, y_range: tuple[float, float] | None = None

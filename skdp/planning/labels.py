@@ -19,8 +19,7 @@ from skdp.planning.ways import Parameters, way_of
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
 
-MAX_ATTEMPTS = 100
-"""Public records are drawn anew at most this often until they hold every class."""
+MAX_ATTEMPTS = 100  # public records are drawn anew at most this often until they hold every class
 
 
 def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDArray] | None:

@@ -43,16 +43,14 @@ from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.store import STORE, key_in_store
 
-Pilots = tuple[Matrix, Matrix]
-"""Values of public datasets, and what their neighbors take away."""
+Pilots = tuple[Matrix, Matrix]  # values of public datasets, and what their neighbors take away
 
 MOST_KEPT = 2**22
 """Of more numbers the pilots are not kept until the plan is made, and there is no advice."""
 
 N_METRIC_RECORDS = 500
 """Number of the oracle's records from which the metric of the output is learned."""
-MOST_RECORDS = 1000
-"""Most records of a pilot dataset where the value is a mean over them."""
+MOST_RECORDS = 1000  # most records of a pilot dataset where the value is a mean over them
 
 
 def check_mechanism(mechanism: object, owner: str) -> None:

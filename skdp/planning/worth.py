@@ -29,17 +29,10 @@ from skdp.results.simulation import score
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.random_task import RandomTaskOracle
 
-N_MADE_UP = 500
-"""Number of different records that are made up."""
-
-LEAST_SHARE = 0.1
-"""Warn when a smaller share of the model is learned from private data."""
-
-LEAST_GAIN = 0.05
-"""Advise where the expected score is higher by more."""
-
-MOST_PILOTS = 200
-"""The number of pilot pairs that are read at most."""
+N_MADE_UP = 500  # number of different records that are made up
+LEAST_SHARE = 0.1  # warn when a smaller share of the model is learned from private data
+LEAST_GAIN = 0.05  # advise where the expected score is higher by more
+MOST_PILOTS = 200  # the number of pilot pairs that are read at most
 
 
 def made_up_oracle(

@@ -24,8 +24,7 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 
-# Simulated releases of an interval by default.
-N_DRAWS = 199
+N_DRAWS = 199  # simulated releases of an interval by default
 
 # Simulated releases of noise alone: at most so many, of a million numbers in all.
 N_NOISES, MOST_NUMBERS = 1999, 10**6

@@ -29,8 +29,7 @@ from skdp.sensitivity.store import STORE, Evaluation, key_in_store
 # Releases of each simulated dataset, and the most records that score them.
 N_NOISES, MOST_SCORED = 3, 500
 
-# Which records are simulated.
-ORACLE, MADE_UP = "the oracle's data", "made-up records"
+ORACLE, MADE_UP = "the oracle's data", "made-up records"  # which records are simulated
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,11 +36,8 @@ from skdp.sensitivity.sampler import SensitivitySampler
 
 T = TypeVar("T")
 
-RUNS_FOR_EACH = 5
-"""Mean number of runs for each candidate, by default."""
-
-MOST_SCORED = 2000
-"""With more records the score would hardly be more exact, and take longer."""
+RUNS_FOR_EACH = 5  # mean number of runs for each candidate, by default
+MOST_SCORED = 2000  # with more records the score would hardly be more exact, and take longer
 
 
 class PrivateSearchCV(PrivateModel):

@@ -20,17 +20,14 @@ from skdp.estimators.statistics import Statistic
 MAX_STEPS = 1000
 MOST_CURVED = 1e12
 """Condition number with which Newton's equations still have a solution in doubles."""
-WIDTH = 1e-4
-"""Width, in units of the margin, over which the corner of the hinge is rounded."""
+WIDTH = 1e-4  # width, in units of the margin, over which the corner of the hinge is rounded
 
 
 class Loss(ABC):
     """A convex function of the margin that falls, with a continuous slope."""
 
-    at_zero: ClassVar[float]
-    """The loss of a margin of 0."""
-    curvature: ClassVar[float] = 1.0
-    """The largest second derivative, or more."""
+    at_zero: ClassVar[float]  # the loss of a margin of 0
+    curvature: ClassVar[float] = 1.0  # the largest second derivative, or more
     widths: ClassVar[tuple[float, ...]] = (0.0,)
     """Widths of the rounded corner, minimized one after the other; the last one is the loss."""
 
@@ -73,8 +70,7 @@ class Coefficients(Statistic):
     is_mean = False  # with fewer records the penalty would weigh more
     loss: Loss
 
-    supposed: ClassVar[str]
-    """The configurations that have a bound."""
+    supposed: ClassVar[str]  # the configurations that have a bound
 
     @abstractmethod
     def _loss_of(self, estimator: Estimator) -> Loss | None:

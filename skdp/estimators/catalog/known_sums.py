@@ -18,10 +18,8 @@ COMMON = math.sqrt(1 / 8)
 """Entry that the codes of two classes have in common, which brings the mean of x."""
 SPREAD = 4.0
 """Variance in the direction in which classes differ, of the mean one: measured are 1 to 8."""
-LEAST_VARIANCE = 0.1
-"""Of the mean square of x, whatever its mean."""
-LEAST_SIGNAL = 1e-3
-"""With less the majority is predicted anyway."""
+LEAST_VARIANCE = 0.1  # of the mean square of x, whatever its mean
+LEAST_SIGNAL = 1e-3  # with less the majority is predicted anyway
 
 
 class Counts(OfClasses):

@@ -21,8 +21,7 @@ from skdp.estimators.catalog.repairs import (
     triangle,
 )
 
-# Relative error of the longest axis of a covariance.
-ROUNDING = float(np.finfo(np.float64).eps)
+ROUNDING = float(np.finfo(np.float64).eps)  # relative error of the longest axis of a covariance
 
 
 def _counts(fitted: Estimator) -> tuple[str, ...]:

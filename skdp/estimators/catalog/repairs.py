@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.core.simplex import project_to_simplex
 from skdp.core.types import Estimator
 
-# Smallest probability after a repair, so that its logarithm is finite.
-TINY = 1e-10
+TINY = 1e-10  # smallest probability after a repair, so that its logarithm is finite
 
 
 def positive(values: ArrayLike, fallback: ArrayLike) -> NDArray:
