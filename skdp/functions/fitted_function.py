@@ -15,10 +15,9 @@ from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.metric import KnownMetric
 from skdp.core.target import Target
-from skdp.core.types import Container, Estimator, Named
+from skdp.core.types import Container, Estimator, Matrix, Named
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
-from skdp.estimators.kernel_rows import kernel_rows
 from skdp.estimators.members import before_last_step, labels_in, last_step
 from skdp.estimators.public_fit import in_container_of
 from skdp.functions.bernstein import BernsteinTransformer
@@ -35,6 +34,11 @@ from skdp.functions.released_density import ReleasedDensity
 # The method that is released of each kind of estimator, the density of all others.
 METHODS: dict[str | None, str] = {"classifier": "decision_function", "regressor": "predict"}
 DENSITY = "score_samples"
+
+# Distances that depend on the difference of two points only.
+TRANSLATION_INVARIANT = frozenset(
+    {"chebyshev", "cityblock", "euclidean", "infinity", "l1", "l2", "manhattan", "minkowski", "p"}
+)
 
 MOST_OUTSIDE = 0.5  # largest share of the oracle's records outside of the box
 
@@ -138,3 +142,24 @@ class FittedFunctionTarget(Target):
                 f"{values.shape}. An SVC needs decision_function_shape='ovr'."
             )
         return values
+
+
+def kernel_rows(
+    estimator: Estimator, points: Matrix, records: Dataset
+) -> Callable[..., Matrix] | None:
+    """Return ``rows(X)``, the density that each record adds; None where there is none."""
+    exact = estimator.atol == 0 and estimator.rtol == 0  # a tolerance lets the tree stop early
+    plain = estimator.metric in TRANSLATION_INVARIANT and estimator.metric_params is None
+    if not exact or not plain or records.sample_weight is not None:
+        return None
+    n_samples, width = records.n_records - 1, points.shape[1]
+    bandwidth = clone(estimator).fit(np.zeros((n_samples, width))).bandwidth_
+    kernel = clone(estimator).set_params(bandwidth=float(bandwidth)).fit(np.zeros((1, width)))
+    return lambda X, y=None: _densities(kernel, points, np.asarray(X, np.float64)) / n_samples
+
+
+def _densities(kernel: Estimator, points: Matrix, X: Matrix) -> Matrix:
+    """Evaluate the density of each record alone at the points, a row per record."""
+    differences = (points - X[:, None, :]).reshape(-1, points.shape[1])
+    densities: NDArray = np.exp(kernel.score_samples(differences))
+    return densities.reshape(len(X), len(points))

@@ -43,9 +43,7 @@ def as_names(names: Iterable[object] | None, mechanism: Mechanism) -> list[str] 
 
 def check_names(names: list[str] | None, shape: tuple[int, ...] | None) -> None:
     """Refuse names of which the number fits neither the value nor its last axis."""
-    if names is None or shape is None:
-        return
-    if len(names) in (math.prod(shape), *shape[-1:]):
+    if names is None or shape is None or len(names) in (math.prod(shape), *shape[-1:]):
         return
     along = f", or the {shape[-1]} along its last axis" if len(shape) > 1 else ""
     raise ValueError(

@@ -243,7 +243,7 @@ class HasExpectedScore:
     def own_simulation(self) -> Simulation | None:
         """A twentieth as many datasets as were evaluated."""
         few = getattr(self.target, "n_simulated", min(20, max(3, self.n_evaluations // 20)))
-        return self.simulation(few, getattr(self.sensitivity, "seed", 0))
+        return self._simulate(few, getattr(self.sensitivity, "seed", 0))
 
     @cached_property
     def _simulated(self) -> tuple[ExpectedScore | None, Matrix | None]:
@@ -260,25 +260,10 @@ class HasExpectedScore:
         others = simulation.n_datasets, self.mechanism, self.sensitivity, self.scoring
         return STORE.made(key_in_store(*facts, *others), simulated)
 
-    def simulation(
+    def _simulate(
         self, n_datasets: int, seed: int, test_oracle: Oracle | None = None
     ) -> Simulation | None:
-        """Return public datasets to release and to score, or None where nothing can be scored.
-
-        Parameters
-        ----------
-        n_datasets : int
-            Number of datasets.
-        seed : int
-            Seed of the datasets and of the noise.
-        test_oracle : Oracle or None, default=None
-            Source of the records to score on. None takes further records of the same draw.
-
-        Returns
-        -------
-        Simulation or None
-            Its method `scores` releases and scores.
-        """
+        """Return public datasets to release and to score, or None where nothing can be scored."""
         oracle = self.oracle or self.made_up
         if oracle is None or self.mechanism.chooses or not replaces(self.target, "restore"):
             return None
