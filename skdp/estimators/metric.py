@@ -21,6 +21,7 @@ from skdp.core.dataset import n_records
 from skdp.core.metric import LocalMetric
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.members import last_step
+from skdp.estimators.packing import flat
 
 MAX_EVALUATED = 2000
 """Largest number of parameters for which the output is evaluated once per parameter."""
@@ -83,10 +84,7 @@ def _steps(vector: Matrix) -> Matrix:
 
 def _evaluate(estimator: Estimator, output: str, X: Container) -> Matrix:
     values = getattr(estimator, output)(X)
-    if isinstance(values, list):  # probabilities of several outputs
-        values = np.concatenate([np.ravel(part) for part in values])
-    values = values.toarray() if sparse.issparse(values) else np.asarray(values)
-    return values.astype(np.float64).ravel()
+    return flat(values.toarray() if sparse.issparse(values) else values)
 
 
 def _gives(estimator: Estimator, output: str, X: Container) -> bool:

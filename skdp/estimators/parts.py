@@ -36,10 +36,6 @@ class ReleasedPart:
         return self.entry.names(self.public_fit)
 
     @cached_property
-    def _read(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self._registered, *self.names)))
-
-    @cached_property
     def _shapes(self) -> dict[str, tuple]:
         return {name: shapes_of(value) for name, value in self._values(self.public_fit).items()}
 
@@ -114,7 +110,8 @@ class ReleasedPart:
 
     def _values(self, fitted: Estimator) -> Values:
         short = self.entry.read(fitted, self.public_fit) if self.entry.read is not None else {}
-        return {n: short[n] if n in short else getattr(fitted, n) for n in self._read}
+        names = dict.fromkeys((*self._registered, *self.names))
+        return {name: short[name] if name in short else getattr(fitted, name) for name in names}
 
 
 class CanonicalStep(BaseEstimator):
