@@ -34,10 +34,7 @@ _KEPT = 0.5  # share of off-diagonal entries that stays where the output is not 
 
 
 def output_metric(
-    public_fit: Estimator,
-    vector: Matrix,
-    restore: Callable[[Matrix], Estimator],
-    X: Container,
+    public_fit: Estimator, vector: Matrix, restore: Callable[[Matrix], Estimator], X: Container
 ) -> Matrix | LocalMetric | None:
     """Estimate the metric of an estimator's output; None if no output has derivatives."""
     if len(vector) > MAX_EVALUATED:

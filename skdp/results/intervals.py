@@ -34,22 +34,11 @@ N_NOISES, MOST_NUMBERS = 1999, 10**6
 class Simulator:
     """Repeat a release in public, to learn the distribution of its error.
 
-    The errors of the simulated releases, exact value minus released one, are added to the numbers
-    that were released. Noise without a code does not depend on the value, so zeros are released.
-    The error of a code depends on the value, so values of new public datasets are released.
-
-    Let e be the errors of m simulated releases and e_0 that of the actual one, of a private dataset
-    drawn from the oracle (of any, without a code). Given the plan they are m + 1 independent draws
-    of one law, so the rank of c'e_0 among all c'e is uniform for any public c, and c'e_0 lies
-    between the l-th smallest and the l-th largest of the others with a probability of at least
-    (m + 1 - 2 l) / (m + 1). That is the case of a prediction that is linear in the released
-    numbers, before repairs.
-
-    Private records that are unlike the oracle's have larger errors. So with a code the errors of
-    each number are stretched to its standard error where that is larger: it allows for the
-    `shift`, and for a release that contradicts the prior.
-
-    `errors` were simulated to be saved. `drawn` holds the last errors, by seed.
+    Let e be the errors, exact value minus released one, of m simulated releases, and e_0 that of
+    the actual one, of a dataset drawn from the oracle (of any, without a code). Given the plan they
+    are m + 1 independent draws of one law, so for any public c, c'e_0 lies between the l-th
+    smallest and the l-th largest c'e with a probability of at least (m + 1 - 2 l) / (m + 1). That
+    is the case of a prediction that is linear in the released numbers, before repairs.
     """
 
     target: Target
@@ -58,8 +47,8 @@ class Simulator:
     n_samples: int
     schema: Schema | None
     oracle: Oracle | None
-    errors: Matrix | None = None
-    drawn: dict[int, Matrix] = field(default_factory=dict)
+    errors: Matrix | None = None  # simulated to be saved
+    drawn: dict[int, Matrix] = field(default_factory=dict)  # the last errors, by seed
 
     @property
     def _has_prior(self) -> bool:
@@ -97,7 +86,7 @@ class Simulator:
                 f"The 'n_draws' parameter must be at most {len(self.errors)}, the number of "
                 f"simulated releases that were saved. Got {n_draws}."
             )
-        if self._has_prior and stated is not None:
+        if self._has_prior and stated is not None:  # records unlike the oracle's have larger ones
             deviations = np.sqrt(np.mean(errors**2, axis=0))
             larger = np.divide(stated, deviations, out=np.ones_like(stated), where=deviations > 0)
             errors = errors * np.maximum(larger, 1)
@@ -111,7 +100,7 @@ class Simulator:
         sequence = np.random.SeedSequence(random_state, spawn_key=(2**31,))
         first, second = map(int, sequence.generate_state(2, np.uint64))
         source, size = np.random.default_rng(first), self.sensitivity.value
-        if self.is_of_noise_alone:
+        if self.is_of_noise_alone:  # which does not depend on the value
             values = np.zeros((n_draws, math.prod(shape)))
         else:
             values = self._public_values(n_draws, second)

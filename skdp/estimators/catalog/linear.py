@@ -53,11 +53,10 @@ _linear = Entry(
     misleading=NOT_RELEASED,
     known="its coefficients are no sum over the records",
 )
-_least_squares = replace(_linear, known=LeastSquares)
 
 ENTRIES: dict[str, Entry] = {
     LINEAR_MODELS: _linear,
-    "sklearn.linear_model LinearRegression Ridge": _least_squares,
+    "sklearn.linear_model LinearRegression Ridge": replace(_linear, known=LeastSquares),
     "sklearn.linear_model ARDRegression BayesianRidge": replace(
         _linear, unserved=("predict(return_std=True)",)
     ),

@@ -171,10 +171,7 @@ ENTRIES: dict[str, Entry] = {
         numbers="2 d",
     ),
     "sklearn.preprocessing.PowerTransformer": replace(
-        _scaler,
-        attributes=("lambdas_",),
-        refuse=RefusedSettings(("standardize",)),
-        numbers="d",
+        _scaler, attributes=("lambdas_",), refuse=RefusedSettings(("standardize",)), numbers="d"
     ),
     "sklearn.preprocessing.KBinsDiscretizer": Entry(
         ("bin_edges_",),

@@ -136,9 +136,7 @@ ENTRIES: dict[str, Entry] = {
         ("feature_count_", "class_count_"), _finish_bernoulli_nb, numbers="k (d + 1)"
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
-        ("category_count_",),
-        _finish_categorical_nb,
-        numbers="k times all categories",
+        ("category_count_",), _finish_categorical_nb, numbers="k times all categories"
     ),
     "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": Entry(
         ("means_", "covariance_", "priors_ if not priors"),

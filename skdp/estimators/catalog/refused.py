@@ -143,8 +143,7 @@ ENTRIES: dict[str, Entry] = {
         refuse=SELECTION, uses_response=False, passes_gaps=True, by_record=True
     ),
     "sklearn.ensemble.IsolationForest": Entry(
-        refuse=f"its scores are depths of leaves, and not values in them. {PREDICT}",
-        by_record=True,
+        refuse=f"its scores are depths of leaves, and not values in them. {PREDICT}", by_record=True
     ),
     "sklearn.ensemble.RandomTreesEmbedding": Entry(
         refuse=f"its splits are learned from the records. {FROZEN}", by_record=True
