@@ -68,7 +68,6 @@ def _released_is(is_kind: Callable[[Estimator], bool]) -> Callable[[Method], Met
 class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     """What PrivateEstimator and PrivateSearchCV share: they keep a plan and a release."""
 
-    estimator_: Estimator
     guarantee_: PrivacyGuarantee
     budget_: BudgetTotal
     sensitivity_: SensitivityEstimate | KnownSensitivity

@@ -23,7 +23,6 @@ from skdp.core.room import evaluate_privately, spare, usual_errors
 from skdp.core.schema import Schema, declared, describe_columns, describe_key
 from skdp.core.target import Target, replaces
 from skdp.core.types import Container, Matrix, Values
-from skdp.estimators.labels import repaired
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
 from skdp.functions.choice import ChoiceTarget
@@ -39,6 +38,7 @@ from skdp.results.names import (
     distance_from_prior,
     flat_names,
     flat_numbers,
+    repaired,
 )
 from skdp.results.simulation import HasExpectedScore
 from skdp.results.summary import plan_text
