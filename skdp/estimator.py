@@ -36,13 +36,6 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
 
-SEARCHES = (
-    "A search of scikit-learn pays for a fit of each candidate for each fold and once more; "
-    "PrivacyAccountant.check(model, n_fits) says beforehand whether the budget allows them. After "
-    "this error the search goes on, with missing scores, unless it is given error_score='raise'. "
-    "See the page on budgets."
-)
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -322,7 +315,12 @@ class PrivateEstimator(PrivateModel):
         try:
             accountant._rehearse(self._least_spend())  # before pairs are sampled
         except BudgetExceededError as error:
-            error.add_note(SEARCHES)
+            error.add_note(
+                "A search of scikit-learn pays for a fit of each candidate for each fold and once "
+                "more; PrivacyAccountant.check(model, n_fits) says beforehand whether the budget "
+                "allows them. After this error the search goes on, with missing scores, unless it "
+                "is given error_score='raise'. See the page on budgets."
+            )
             raise
         prepared = prepare(self, dataset)
         plan = prepared.plan()

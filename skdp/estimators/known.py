@@ -26,11 +26,11 @@ from skdp.core.plain import as_doubles, with_doubles
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Matrix, Named
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
-from skdp.estimators.catalog.compositions import FROZEN, TRANSFORMED_TARGET, is_pipeline
+from skdp.estimators.catalog.compositions import FROZEN, TRANSFORMED_TARGET
 from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.configuration import describe
 from skdp.estimators.inputs import takes
-from skdp.estimators.members import last_step
+from skdp.estimators.members import flat_steps, last_step
 from skdp.estimators.metric import output_metric
 from skdp.estimators.public_fit import clean_copy
 from skdp.estimators.statistics import Front, Statistic
@@ -45,7 +45,7 @@ class PublicSteps:
     """The steps before the last one, frozen or made of parameters; they refuse no record."""
 
     def __init__(self, public_fit: Estimator, n_features: int):
-        before = [*_flat(public_fit)][:-1]
+        before = [*flat_steps(public_fit)][:-1]
         self.steps = [*chain.from_iterable(map(_thawed, before))]
         self.n_features = n_features
 
@@ -88,7 +88,7 @@ class KnownTarget(Target):
             low, high = map(float, model.y_range)
             y_range = low, high
         ends = np.full(model.n_features_in_, np.inf)
-        clips = _last_clips([*_flat(public_fit)][:-1])
+        clips = _last_clips([*flat_steps(public_fit)][:-1])
         front = reduce(Front.after, clips, Front(-ends, ends))
         self.statistic: Statistic = _statistic_of(model)(model, front, y_range)
         self.is_mean = self.statistic.is_mean
@@ -187,7 +187,7 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
 
 def check_steps(estimator: Estimator) -> None:
     """Refuse steps before the last one that are fitted to private records, or that may mix them."""
-    for step in [*_flat(estimator)][:-1]:
+    for step in [*flat_steps(estimator)][:-1]:
         for inner in _thawed(step):
             # a function that a user wrote may remember records
             foreign = any(callable(vars(inner).get(name)) for name in ("transform", "kernel"))
@@ -249,20 +249,13 @@ def _last_clips(steps: list[Estimator]) -> list[ClipBox | ClipNorm]:
 
 def public_parameters(estimator: Estimator, release: object) -> Iterator[object]:
     """Walk the parameters of the steps and the box, all of which were declared to be public."""
-    steps = (step.get_params(deep=False).values() for step in _flat(estimator))
+    steps = (step.get_params(deep=False).values() for step in flat_steps(estimator))
     return chain([getattr(release, "feature_range", ())], chain.from_iterable(steps))
-
-
-def _flat(estimator: Estimator) -> Iterator[Estimator]:
-    """Walk the steps of nested pipelines, without placeholders."""
-    if not is_pipeline(estimator):
-        return iter([] if estimator in (None, "passthrough") else [estimator])
-    return chain.from_iterable(_flat(step) for _, step in estimator.steps)
 
 
 def _thawed(step: Estimator) -> Iterator[Estimator]:
     """Walk what a step consists of, frozen or not."""
-    return _flat(step.estimator) if public_name(type(step)) == FROZEN else iter([step])
+    return flat_steps(step.estimator) if public_name(type(step)) == FROZEN else iter([step])
 
 
 def _transform(

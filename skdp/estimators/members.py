@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -107,6 +108,13 @@ def split_name(estimator: Estimator, name: str) -> tuple[tuple[str, ...], str]:
 def parameter_path(path: Sequence[str]) -> tuple[str, ...]:
     """Turn the path of a fitted member into that of the parameter it was made from."""
     return tuple("estimator" if "[" in name else name for name in path)
+
+
+def flat_steps(estimator: Estimator) -> Iterator[Estimator]:
+    """Walk the steps of nested pipelines, without placeholders."""
+    if not is_pipeline(estimator):
+        return iter([] if estimator in (None, "passthrough") else [estimator])
+    return chain.from_iterable(flat_steps(step) for _, step in estimator.steps)
 
 
 def last_step(estimator: Estimator) -> Estimator:

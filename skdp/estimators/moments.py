@@ -102,7 +102,7 @@ class MomentModel(BaseEstimator):
 
     def _answers(self, scores: NDArray) -> NDArray:
         """Turn scores into predictions."""
-        raise NotImplementedError
+        return scores
 
     def _solve(self) -> Matrix:
         """Return the least squares coefficients of (x, 1) for each code."""
@@ -345,9 +345,6 @@ class MomentRegressor(RegressorMixin, MomentModel):
         middle, half = self._scale()
         scaled = (np.asarray(y, dtype=np.float64) - middle) / half
         return (scaled if self.y_range is None else np.clip(scaled, -1, 1))[:, None]
-
-    def _answers(self, scores: NDArray) -> NDArray:
-        return scores
 
     def derive(self) -> None:
         middle, half = self._scale()

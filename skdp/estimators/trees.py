@@ -6,7 +6,7 @@ private records of each class arrive there. These are sums over records, so a pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from skdp.estimators.catalog import entry_of
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.configuration import describe
 from skdp.estimators.inputs import takes
-from skdp.estimators.members import before_last_step, drop_out_of_bag, last_step
+from skdp.estimators.members import before_last_step, drop_out_of_bag, flat_steps, last_step
 from skdp.estimators.public_fit import clean_copy
 
 # Arrays that decide to which leaf a record goes.
@@ -45,7 +45,7 @@ class LeafTarget(Target):
         self._leaves = [np.flatnonzero(tree.children_left < 0) for tree in trees]
         # other trees, or other steps before them, make another function
         structures = [[getattr(tree, name) for name in STRUCTURE] for tree in trees]
-        self.key_parts = estimator, list(_steps_before(public_fit)), structures, self._classes
+        self.key_parts = estimator, [*flat_steps(public_fit)][:-1], structures, self._classes
         # the public fit fixes the way that gaps take
         self.allow_nan = takes(estimator, "allow_nan")
         self.description = f"leaf values of {describe(estimator)}"
@@ -116,13 +116,6 @@ class LeafTarget(Target):
 def is_tree(estimator: Estimator) -> bool:
     """Return whether an estimator is a tree or a forest whose leaves can be released."""
     return entry_of(estimator).tree
-
-
-def _steps_before(estimator: Estimator) -> Iterator[Estimator]:
-    """Walk the fitted steps that a record passes before it comes to the trees."""
-    while is_pipeline(estimator):
-        yield from (step for _, step in estimator.steps[:-1])
-        estimator = estimator.steps[-1][1]
 
 
 def _trees(estimator: Estimator) -> list:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
@@ -33,8 +33,7 @@ LEAST_ANCHORS = 50
 """Advice reads fewer anchors where each has several numbers: else to learn a code takes minutes."""
 
 
-@dataclass(frozen=True)
-class Preparation:
+class Preparation(NamedTuple):
     """The public parts of a fit; `plan` may take long, to sample the sensitivity."""
 
     target: Target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -33,8 +33,7 @@ from skdp.functions.known_density import KnownDensityTarget, check_known_density
 from skdp.sensitivity.base import Sensitivity
 
 
-@dataclass(frozen=True)
-class Public:
+class Public(NamedTuple):
     """The public fit, what it was fitted to, and the source of further public records."""
 
     fit: Estimator

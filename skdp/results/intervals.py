@@ -51,13 +51,10 @@ class Simulator:
     drawn: dict[int, Matrix] = field(default_factory=dict)  # the last errors, by seed
 
     @property
-    def _has_prior(self) -> bool:
-        return self.mechanism.geometry.code is not None
-
-    @property
     def is_of_noise_alone(self) -> bool:
         """Whether the error of a release does not depend on the value, so no oracle is needed."""
-        return not self._has_prior and type(self.mechanism).release is AdditiveMechanism.release
+        has_code = self.mechanism.geometry.code is not None
+        return not has_code and type(self.mechanism).release is AdditiveMechanism.release
 
     @property
     def is_ready(self) -> bool:
@@ -86,7 +83,8 @@ class Simulator:
                 f"The 'n_draws' parameter must be at most {len(self.errors)}, the number of "
                 f"simulated releases that were saved. Got {n_draws}."
             )
-        if self._has_prior and stated is not None:  # records unlike the oracle's have larger ones
+        has_code = self.mechanism.geometry.code is not None
+        if has_code and stated is not None:  # records unlike the oracle's have larger ones
             deviations = np.sqrt(np.mean(errors**2, axis=0))
             larger = np.divide(stated, deviations, out=np.ones_like(stated), where=deviations > 0)
             errors = errors * np.maximum(larger, 1)

@@ -252,7 +252,7 @@ class HasExpectedScore:
         if simulation is None:
             return None, None
 
-        def simulated() -> tuple[ExpectedScore | None, NDArray[np.float64] | None]:
+        def simulated() -> tuple[ExpectedScore | None, Matrix | None]:
             scores = simulation.scores(self.mechanism, self.scoring)
             return scores, simulation.public_value(self.mechanism)
 
