@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class PrivacyLeakWarning(UserWarning):
     """Something outside the guarantee was read from private data.
@@ -79,7 +81,7 @@ class BudgetExceededError(RuntimeError):
     1.0
     """
 
-    def __init__(self, message: str, spent: object, asked: object, left: float):
+    def __init__(self, message: str, spent: Any, asked: Any, left: float):
         super().__init__(message, spent, asked, left)  # all of them, so that a pickle has them
         self.spent, self.asked, self.left = spent, asked, left
 
