@@ -53,8 +53,7 @@ class PublicSteps:
         """Return records as the last step sees them, in doubles, none of them missing."""
         clips = _last_clips(self.steps)
         X, refused = _transform(self.steps[: len(self.steps) - len(clips)], with_doubles(X))
-        # a refused record becomes 0, as an error would tell that it is there
-        if refused.all():
+        if refused.all():  # a refused record becomes 0, as an error would tell that it is there
             X = np.zeros((len(refused), self.n_features))
         X = EVERYTHING._rows(X, reset=False)
         if sparse.issparse(X):

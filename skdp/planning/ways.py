@@ -136,7 +136,7 @@ class Given:
 
 
 class Bounded(Given):
-    """A bound that follows from the target, which is made first."""
+    """A bound that follows from its target."""
 
     is_of_one_target = True
 

@@ -84,7 +84,7 @@ class Simulator:
                 f"simulated releases that were saved. Got {n_draws}."
             )
         has_code = self.mechanism.geometry.code is not None
-        if has_code and stated is not None:  # records unlike the oracle's have larger ones
+        if has_code and stated is not None:  # records unlike the oracle's have larger errors
             deviations = np.sqrt(np.mean(errors**2, axis=0))
             larger = np.divide(stated, deviations, out=np.ones_like(stated), where=deviations > 0)
             errors = errors * np.maximum(larger, 1)

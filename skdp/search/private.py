@@ -256,9 +256,7 @@ class PrivateSearchCV(PrivateModel):
         self.estimator._check_served(estimator, name)
 
 
-def _set(
-    model: PrivateEstimator, params: Mapping[str, object], n_candidates: int
-) -> PrivateEstimator:
+def _set(model: PrivateEstimator, params: Mapping, n_candidates: int) -> PrivateEstimator:
     """Set a candidate, with its share of gamma and of the confidence."""
     copied = clone(model).set_params(**clone(dict(params), safe=False))
     sampler = copied.sensitivity
