@@ -6,6 +6,7 @@ import html
 import json
 import math
 import platform
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -29,8 +30,9 @@ STYLE = (
     "margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}h1{font-size:1.4rem}"
     "h2{font-size:1.1rem}table{border-collapse:collapse;width:100%}"
     "td{border-top:1px solid #8886;padding:.35rem 0}"
-    "td+td{text-align:right;padding-left:1rem;white-space:nowrap}"
+    "td+td{text-align:right;padding-left:1rem}td+td,span{white-space:nowrap}"
 )
+NUMBER = re.compile(r"\d[\d.]*e-\d+")  # a browser would break it at the hyphen
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,8 @@ class PrivacyReport:
             parts += [f"<h2>{heading}</h2>"]
             for each in listed:
                 if isinstance(each, str):
-                    parts += [f"<p>{html.escape(each)}</p>"]
+                    said = NUMBER.sub(r"<span>\g<0></span>", html.escape(each))
+                    parts += [f"<p>{said}</p>"]
                 else:
                     parts += [f"<table><tr><td>{each[0]}</td><td>{each[1]}</td></tr></table>"]
         return "".join(parts).replace("</table><table>", "")
