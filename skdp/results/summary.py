@@ -125,11 +125,11 @@ class ReleaseSummary:
         rows, has_code = list(self._rows(most_rows)), bool((self.learned < 1).any())
         width = max((len(name) for name, *numbers in rows if numbers), default=0)
         width = max(width, len(self.title))
-        share = f"{'from your data':>15}" if has_code else ""
+        share = f"{'from your data':>16}" if has_code else ""
         lines = [f"{self.title:{width}}  {'value':>10}{'std. error':>12}{share}"]
         for name, *cells in rows:
             value, error, learned, note = cells or [""] * 4
-            share = f"{learned:>15}" if has_code else ""
+            share = f"{learned:>16}" if has_code else ""
             lines.append(f"{name:{width}}  {value:>10}{error:>12}{share}  {note}".rstrip())
         return "\n".join([*lines, *filter(None, [wrapped(self.remark)])])
 
