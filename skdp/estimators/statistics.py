@@ -61,6 +61,8 @@ class Statistic(ABC):
     largest: float
     name: str
     """Name of the mean."""
+    content: str
+    """What the mean is of, in words."""
     is_mean = True
     """Whether it is a mean over the records, and not only bounded like one."""
 

@@ -19,6 +19,9 @@ from skdp.results.writing import short_score
 LEAST_GAIN = 0.05
 """Advise where the expected score is higher by more."""
 
+LEAST_GAP = 2 * LEAST_GAIN
+"""Try only where exact models score higher by more: students seldom close most of a gap."""
+
 MOST_PILOTS = 200
 """The number of pilot pairs that are read at most."""
 
@@ -33,8 +36,9 @@ def advise(plan: ReleasePlan, make_target: Callable[[], Any], pilots: tuple[Matr
     expected = plan.expected_score
     if expected is None or len(pilots[0]) < LEAST_PILOTS:
         return ""
-    least, found = float(expected.private.mean()) + LEAST_GAIN, -np.inf
-    if expected.exact.mean() > least:  # a student is hardly better than its teachers
+    private, found = float(expected.private.mean()), -np.inf
+    least = private + LEAST_GAIN
+    if expected.exact.mean() > private + LEAST_GAP:
         with quiet(), suppress(Exception):  # without predictions there is no advice
             found = _score_of_predictions(plan, make_target(), *pilots)
     return f'release="predictions" may score {short_score(found)}' if found > least else ""

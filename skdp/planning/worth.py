@@ -17,6 +17,7 @@ from skdp.core.types import Estimator
 from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
 from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.public_fit import in_container_of
+from skdp.exceptions import UtilityWarning
 from skdp.plan import ReleasePlan
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.random_task import RandomTaskOracle
@@ -86,4 +87,5 @@ def warn_of_worth(plan: ReleasePlan) -> None:
         "A larger epsilon, more records, stronger regularization, a solver with a smaller tol, or "
         "fewer released numbers would help."
     )
-    warn(f"The release may be worth no more than {alone}: {said}. {' '.join(hints) or usual}")
+    remedy = " ".join(hints) or usual
+    warn(f"The release may be worth no more than {alone}: {said}. {remedy}", UtilityWarning)

@@ -9,7 +9,8 @@ import numpy as np
 
 from skdp.accounting.spend import short_label
 from skdp.core.checks import wrapped
-from skdp.core.target import Target
+from skdp.core.target import Target, replaces
+from skdp.estimators.catalog.compositions import is_frozen
 from skdp.results.names import axis_labels, flat_names, flat_numbers
 from skdp.results.summary import FIXED
 from skdp.results.writing import two_digits
@@ -26,10 +27,9 @@ def plan_text(plan: Any) -> str:
         rows += [("rests on", known.assumed)]
         if oracle is not None:
             rows += [("prior", f"{oracle.description}, for utility only")]
-    rows += [("gaps", getattr(known, "gaps", ""))]
     seconds = f" ({two_digits(plan.seconds)} s)" if plan.seconds >= 1 else ""
     n_reused = getattr(plan.sensitivity, "n_reused", 0)
-    seconds += f", {n_reused} of them known from before" if n_reused else ""
+    seconds += f", {n_reused} of them reused" if n_reused else ""
     n_public = plan.n_evaluations or getattr(target, "n_public_fits", 0)
     public = f"{n_public} evaluations on public records{seconds}, then " if n_public else ""
     n_private = getattr(target, "n_fits", "one evaluation" if not n_public else "one")
@@ -37,14 +37,16 @@ def plan_text(plan: Any) -> str:
     rows += [("released", getattr(target, "released", ""))]
     noise = type(plan.mechanism).__name__.removesuffix("Mechanism")
     if code is not None:
-        noise += f" in {code.n_released} of {code.size} directions; public fits supply the rest"
+        noise += f" in {code.n_released} of {code.size} directions"
+        if code.n_released < code.size:
+            noise += "; public fits supply the rest"
     rows += [("noise", noise)]
     if plan.expected_score is not None:
         rows += [("expected score", str(plan.expected_score))]
     elif code is not None:
         rows += [("learned", f"{plan.share_learned:.0%} of what public fits leave open")]
     rows += [("advice", plan.advice)]
-    if not hasattr(target, "released"):  # else nobody reads the numbers
+    if replaces(target, "by_name") or not hasattr(target, "released"):  # else nobody reads them
         rows += [("std. errors", said) for said in _errors(plan)]
     lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
     title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private records"
@@ -78,5 +80,10 @@ def _title(target: Target) -> str:
     estimator = getattr(target, "estimator", None)
     if estimator is None:
         return " ".join(target.description.split())
-    steps = ", ".join(type(step).__name__ for _, step in getattr(estimator, "steps", ()))
+    steps = ", ".join(_class_of(step) for _, step in getattr(estimator, "steps", ()))
     return f"{type(estimator).__name__}({steps})" if steps else type(estimator).__name__
+
+
+def _class_of(step: Any) -> str:
+    """Name the class of a step, of a frozen one that of what was fitted."""
+    return type(step.estimator if is_frozen(step) else step).__name__

@@ -6,6 +6,7 @@ import html
 import json
 import math
 import platform
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -29,8 +30,9 @@ STYLE = (
     "margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}h1{font-size:1.4rem}"
     "h2{font-size:1.1rem}table{border-collapse:collapse;width:100%}"
     "td{border-top:1px solid #8886;padding:.35rem 0}"
-    "td+td{text-align:right;padding-left:1rem;white-space:nowrap}"
+    "td+td{text-align:right;padding-left:1rem}td+td,span{white-space:nowrap}"
 )
+NUMBER = re.compile(r"\d[\d.]*e-\d+")  # a browser would break it at the hyphen
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class PrivacyReport:
     def lines(self) -> tuple[str, ...]:
         """The three sentences that people ask for, and for which pairs of datasets they hold."""
         share = percent(self.guarantee.gamma)
-        held = f"This holds for all but a share of {share} of the pairs that the oracle may draw."
+        held = f"This holds for all but {share} of the pairs of datasets that the oracle may draw."
         return (
             "An attacker who knows all other records tells two candidates for the last one apart "
             f"with at most {percent((1 + self.advantage) / 2)} right guesses; a coin has 50%.",
@@ -98,7 +100,7 @@ class PrivacyReport:
         """Yield what an attacker gains at most: a sentence and a number."""
         right = percent(0.5 + self.advantage / 2)
         yield "Right guesses between two candidates for a record", right
-        yield "Advantage: true positive rate minus false positive rate", f"{self.advantage:.4g}"
+        yield "Advantage: true positive rate minus false positive rate", percent(self.advantage)
         for rate, found in self.true_positive_rates.items():
             said = f"Largest true positive rate at a false positive rate of {percent(rate)}"
             yield said, percent(found)
@@ -111,16 +113,12 @@ class PrivacyReport:
             yield "Nothing is hidden: the release is exact."
         if promise.gamma:
             yield (
-                f"The numbers hold for all but a share of {percent(promise.gamma)} of the pairs "
-                f"of datasets that {promise.oracle} may draw. For a record unlike these, such as "
-                "an extreme one, they may not hold."
+                f"The numbers hold for all but {percent(promise.gamma)} of the pairs of datasets "
+                "that the oracle may draw. For a record unlike its records, such as an extreme "
+                "one, they may not hold."
             )
         if promise.delta:
             yield "What a suspicion becomes is exceeded with a probability of at most 0.001."
-        if promise.seeded:
-            yield "The noise has a seed. Whoever knows the seed can remove the noise."
-        if promise.assumed:
-            yield f"Assumed and not checked: {promise.assumed}."
         yield "The time and the memory that the fit took are not covered."
 
     def _sections(self) -> dict[str, Iterable[str | tuple[str, str]]]:
@@ -131,13 +129,13 @@ class PrivacyReport:
             "What was promised": filter(None, (short, " ".join(" ".join(sentences).split()))),
             "What an attacker gains at most who knows all other records": self._gains(),
             "What this leaves open": self._limits(),
-            "All releases of the ledger together": [f"{self.budget}."],
+            "All releases that were counted together": [f"{self.budget}."],
             "Checks that ran": self.checks or ["None was passed to the report."],
             "Software": [used],
         }
 
     def __str__(self) -> str:
-        lines = [f"Privacy report: {self.title}"]
+        lines = [wrapped(f"Privacy report: {self.title}")]
         for heading, listed in self._sections().items():
             lines += ["", heading]
             for each in listed:
@@ -166,7 +164,8 @@ class PrivacyReport:
             parts += [f"<h2>{heading}</h2>"]
             for each in listed:
                 if isinstance(each, str):
-                    parts += [f"<p>{html.escape(each)}</p>"]
+                    said = NUMBER.sub(r"<span>\g<0></span>", html.escape(each))
+                    parts += [f"<p>{said}</p>"]
                 else:
                     parts += [f"<table><tr><td>{each[0]}</td><td>{each[1]}</td></tr></table>"]
         return "".join(parts).replace("</table><table>", "")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.core.checks import wrapped
 from skdp.results.names import split_entry
 from skdp.results.writing import two_digits
 
@@ -82,7 +83,7 @@ class ReleaseSummary:
         notes = np.select([fixed, self.ratios < AWAY_FROM_ZERO], [FIXED, NEAR_ZERO], "").tolist()
         if self.repaired is not None:
             for i in np.flatnonzero(~np.isnan(self.repaired)):
-                notes[i] = f"{self.repaired[i]:.4g} in the model"
+                notes[i] = f"model has {self.repaired[i]:.4g}"
         return notes
 
     def to_frame(self) -> Any:
@@ -125,12 +126,12 @@ class ReleaseSummary:
         width = max((len(name) for name, *numbers in rows if numbers), default=0)
         width = max(width, len(self.title))
         share = f"{'from your data':>16}" if has_code else ""
-        lines = [f"{self.title:{width}}  {'value':>11}{'std. error':>13}{share}"]
+        lines = [f"{self.title:{width}}  {'value':>10}{'std. error':>12}{share}"]
         for name, *cells in rows:
             value, error, learned, note = cells or [""] * 4
             share = f"{learned:>16}" if has_code else ""
-            lines.append(f"{name:{width}}  {value:>11}{error:>13}{share}  {note}".rstrip())
-        return "\n".join([*lines, *filter(None, [self.remark])])
+            lines.append(f"{name:{width}}  {value:>10}{error:>12}{share}  {note}".rstrip())
+        return "\n".join([*lines, *filter(None, [wrapped(self.remark)])])
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"

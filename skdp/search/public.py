@@ -14,6 +14,7 @@ from skdp.core.oracle import Oracle
 from skdp.core.room import usual_errors
 from skdp.core.types import Scoring
 from skdp.estimator import PrivateEstimator
+from skdp.exceptions import UtilityWarning
 from skdp.results.simulation import ExpectedScore
 from skdp.search.candidates import list_candidates
 from skdp.sensitivity.adapters import as_oracle
@@ -131,8 +132,7 @@ def simulated_score(
     """Plan a release with a seed of its own, and score simulated ones."""
     sampler = clone(model.sensitivity).set_params(random_state=seed)
     with warnings.catch_warnings():
-        # the scores are compared here
-        warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+        warnings.simplefilter("ignore", UtilityWarning)  # the scores are compared here
         plan = clone(model).set_params(sensitivity=sampler).plan(n_samples)
     simulation = plan.simulation(n_datasets, seed, test_oracle)
     return None if simulation is None else simulation.scores(plan.mechanism, scoring)

@@ -31,6 +31,7 @@ class LeastSquares(Statistic):
     """
 
     name = "second_moments"
+    content = "mean products of the features and the response"
 
     def _bound(self, estimator: Estimator) -> None:
         """Two matrices of rank one are farthest apart where they are orthogonal."""
