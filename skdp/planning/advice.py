@@ -17,10 +17,7 @@ from skdp.results.simulation import score
 from skdp.results.writing import short_score
 
 LEAST_GAIN = 0.05
-"""Advise where the expected score is higher by more."""
-
-LEAST_GAP = 2 * LEAST_GAIN
-"""Try only where exact models score higher by more: students seldom close most of a gap."""
+"""Advise where the expected score is higher by more; try where that of exact models is."""
 
 MOST_PILOTS = 200
 """The number of pilot pairs that are read at most."""
@@ -38,7 +35,7 @@ def advise(plan: ReleasePlan, make_target: Callable[[], Any], pilots: tuple[Matr
         return ""
     private, found = float(expected.private.mean()), -np.inf
     least = private + LEAST_GAIN
-    if expected.exact.mean() > private + LEAST_GAP:
+    if expected.exact.mean() > least:
         with quiet(), suppress(Exception):  # without predictions there is no advice
             found = _score_of_predictions(plan, make_target(), *pilots)
     return f'release="predictions" may score {short_score(found)}' if found > least else ""
