@@ -234,7 +234,7 @@ svc = LinearSVC(C=0.01)
 ESTIMATORS = {
     "SVC": SVC(),
     "nearest neighbors": KNeighborsClassifier(15),
-    "forest": RandomForestClassifier(random_state=0),
+    "forest": RandomForestClassifier(30, random_state=0),
     "boosting": boosting,
     "network": MLPClassifier((16,), alpha=1.0, max_iter=300, random_state=0),
 }
@@ -296,13 +296,13 @@ def any_entries(limit):
         chosen = ["nearest neighbors"] if options.small else list(ESTIMATORS)
         for name in chosen:
             model = ESTIMATORS[name]
-            small = {"limit": limit}
+            small, blocks = {"limit": limit}, aggregated(f"{name}, blocks", model)
             yield replace(exact(model), title=f"{name}, exact")
             yield replace(alone(model), title=f"{name}, public records alone", n_releases=3)
             if name == "network":
                 yield sampled(f"{name}, parameters", model, **small)
-            yield sampled(f"{name}, predictions", model, release="predictions", **small)
-            yield aggregated(f"{name}, blocks", model)
+            predictions = sampled(f"{name}, predictions", model, release="predictions", **small)
+            yield from (replace(each, n_releases=2) for each in (predictions, blocks))
 
     return entries
 

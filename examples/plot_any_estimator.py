@@ -23,6 +23,7 @@ from skdp import (
     RandomTaskOracle,
     SampleAndAggregate,
     SensitivitySampler,
+    UtilityWarning,
 )
 
 # %%
@@ -76,7 +77,7 @@ settings = {
     },
 }
 epsilons, scores = [0.3, 3.0], {name: [] for name in settings}
-warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+warnings.simplefilter("ignore", UtilityWarning)
 for name, options in settings.items():
     for epsilon in epsilons:
         model = PrivateEstimator(boosting, **options).set_params(mechanism__epsilon=epsilon)

@@ -26,13 +26,14 @@ from skdp import (
     PrivateSearchCV,
     PublicDataOracle,
     SensitivitySampler,
+    UtilityWarning,
     release,
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.displays import BudgetDisplay
 
 # Public records alone would do here, of which each plan warns. The example is about the promise.
-warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+warnings.simplefilter("ignore", UtilityWarning)
 
 X, y = make_regression(n_samples=1200, n_features=3, noise=20.0, random_state=0)
 X, y = minmax_scale(X), minmax_scale(y)

@@ -24,10 +24,11 @@ from skdp import (
     LaplaceMechanism,
     PrivateEstimator,
     SensitivitySampler,
+    UtilityWarning,
 )
 
 # Public records alone would do here, of which each plan warns. The example is about the promise.
-warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+warnings.simplefilter("ignore", UtilityWarning)
 
 X, y = make_moons(3000, noise=0.15, random_state=0)
 X, X_test, y, y_test = X[:1000], X[1000:], y[:1000], y[1000:]

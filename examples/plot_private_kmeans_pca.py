@@ -22,10 +22,16 @@ from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 
-from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, SensitivitySampler
+from skdp import (
+    LaplaceMechanism,
+    PrivateEstimator,
+    PublicDataOracle,
+    SensitivitySampler,
+    UtilityWarning,
+)
 
 # Public records alone would do here, of which each plan warns. The example is about the promise.
-warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+warnings.simplefilter("ignore", UtilityWarning)
 
 X = load_digits().data / 16
 X_public, X_private = X[::2], X[1::2]

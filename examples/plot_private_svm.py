@@ -23,7 +23,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from skdp import LaplaceMechanism, PrivateEstimator, RandomTaskOracle, SensitivitySampler
+from skdp import (
+    LaplaceMechanism,
+    PrivateEstimator,
+    RandomTaskOracle,
+    SensitivitySampler,
+    UtilityWarning,
+)
 
 X, y = load_breast_cancer(return_X_y=True)
 X_public, X_private, _, y_private = train_test_split(
@@ -78,7 +84,7 @@ results = {"noise on every number": [], "public code": []}
 # At a small epsilon noise on every number is worth no more than public records, of which the plan
 # warns; and so many releases of the same data promise nothing together, of which their budget
 # warns. The scores are printed here, and only one would be released, so both are switched off.
-warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+warnings.simplefilter("ignore", UtilityWarning)
 warnings.filterwarnings("ignore", "With this release the budget", UserWarning)
 for epsilon in epsilons:
     settings = {

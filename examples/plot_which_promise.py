@@ -25,6 +25,7 @@ from skdp import (
     PrivateEstimator,
     RandomTaskOracle,
     SensitivitySampler,
+    UtilityWarning,
 )
 
 # %%
@@ -87,7 +88,7 @@ for seed in range(3):
             )
             with warnings.catch_warnings():
                 # what little epsilon buys is to be seen here
-                warnings.filterwarnings("ignore", "The release may be worth no more")
+                warnings.simplefilter("ignore", UtilityWarning)
                 plan = wrapped.plan(len(private[0]), like=private)
             releases = [plan.execute(*private, random_state=number) for number in range(10)]
             found = np.mean([each.value.score(*test) for each in releases])

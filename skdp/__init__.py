@@ -18,6 +18,7 @@ from skdp.exceptions import (
     LedgerError,
     PrivacyLeakWarning,
     PrivateEvaluationError,
+    UtilityWarning,
 )
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.mechanisms.base import Mechanism
@@ -80,6 +81,7 @@ __all__ = [
     "SensitivitySampler",
     "Target",
     "UniformOracle",
+    "UtilityWarning",
     "load",
     "plan_release",
     "public_search",

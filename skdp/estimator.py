@@ -305,8 +305,10 @@ class PrivateEstimator(PrivateModel):
         -----
         UserWarning
             If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
-            the confidence below 1/2; if the release may be worth no more than public records alone,
-            or than a guess; or if an encoder raises at a category that the public records lack.
+            the confidence below 1/2; or if an encoder raises at a category that the public records
+            lack.
+        UtilityWarning
+            If the release may be worth no more than public records alone, or than a guess.
         """
         dataset = check_fit(self, X, y, sample_weight)
         # of the records as given, and before a draw from the oracle

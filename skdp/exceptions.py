@@ -28,6 +28,20 @@ class PrivacyLeakWarning(UserWarning):
     """
 
 
+class UtilityWarning(UserWarning):
+    """A release may be worth no more than a model of public records alone, or than a guess.
+
+    Examples
+    --------
+    Filter it where the promise matters, and not the score:
+
+    >>> import warnings
+    >>> from skdp import UtilityWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", UtilityWarning)
+    """
+
+
 class PrivateEvaluationError(ValueError):
     """The target or the mechanism failed on the private data; the message shows no data.
 

@@ -389,7 +389,7 @@ class ReleasePlan(HasExpectedScore):
         promise = self.mechanism.guarantee(gamma)
         assumed = [known.assumed, promise.assumed]
         if self.classes is not None and known.oracle is None:
-            assumed.append("labels that are not public counted as the first")
+            assumed.append("labels that were not declared count as the first")
         return replace(
             promise,
             confidence=confidence,

@@ -28,8 +28,8 @@ from skdp.sensitivity.estimate import SensitivityEstimate
 
 OF_NOISE = "Standard errors measure the noise alone, not the sampling of the records."
 OF_CODE = (
-    "Standard errors suppose records like the public ones, up to the `shift` of the mechanism; "
-    "what is not from your data is from public fits."
+    "Standard errors suppose records like the public ones, but for the share `shift`. "
+    "What is not from your data is from public fits."
 )
 
 
@@ -138,8 +138,6 @@ class Release(HasIntervals):
         remarks = [OF_NOISE if self.prior_errors is None else OF_CODE]
         if isinstance(self.value, ReleasedDensity):
             remarks.append(remark_on_density(self.value))
-        gaps = getattr(self.sensitivity, "gaps", "")
-        remarks += [f"If there were gaps: {gaps}."] * bool(gaps)
         return ReleaseSummary(
             "\n".join(filter(None, (str(self.guarantee), self.warning))),
             *(flat_names(self.numbers, self.labels), values, errors, learned, self.repaired),

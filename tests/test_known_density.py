@@ -254,4 +254,4 @@ def test_gaps_that_a_public_step_fills_are_none():
         target = model.plan(3, like=X).target
         np.testing.assert_array_equal(target(X, seed=0), target(filled, seed=0))
     said = " ".join(str(model.plan(3, like=X)).split())
-    assert "left out, unless one fills them" in said
+    assert "missing numbers that no step fills" in said

@@ -80,7 +80,7 @@ def test_the_promise_is_plain_and_says_what_the_prior_is_for(plans, mechanism):
     assert guarantee.gamma == 0
     assert guarantee.oracle is None
     assert "people" not in str(guarantee)
-    assert "assuming that the target is the mean" in str(guarantee)
+    assert "assuming that the target is the mean" in guarantee.assumed
     assert "decoded by a prior from 199 public fits" in guarantee.code
     assert "people, for utility only" in str(plan)
     assert plan.n_evaluations == 398

@@ -85,9 +85,9 @@ def test_the_report_of_a_model_says_what_is_open(tmp_path):
         random_state=0,
     ).fit(table[1::2], labels[1::2])
     model.save(tmp_path)
-    assert "all but a share of 20% of the pairs" in (tmp_path / "README.md").read_text()
+    assert "all but 20% of the pairs" in (tmp_path / "README.md").read_text()
     text = str(model.report(audit="no violation found\nat all"))
-    for said in ("share of 20%", "has a seed", "no violation found", "Privacy report: Logistic"):
+    for said in ("all but 20%", "has a seed", "no violation found", "Privacy report: Logistic"):
         assert said in text
     assert "at all" not in text
     assert str(load(tmp_path).report()) == str(model.report())
@@ -103,7 +103,7 @@ def test_the_report_is_a_text_a_page_and_json():
     found = re.findall(r"<td>([^<]*)</td><td>([^<]*)</td>", page)
     assert len(found) == page.count("<tr>") == 7
     assert all(f"{said:<66}{number:>8}" in text for said, number in found)
-    assert dict(found)["Advantage: true positive rate minus false positive rate"] == "0.3935"
+    assert dict(found)["Advantage: true positive rate minus false positive rate"] == "39.35%"
     made = make_report("<b>", report.guarantee, None, report.budget, ("<i>",))
     assert not {"<b>", "<i>"} & set(re.findall("<.*?>", made.to_html()))
 

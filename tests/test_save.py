@@ -266,7 +266,7 @@ def test_a_name_breaks_neither_the_table_nor_the_card(name, tmp_path):
     model = private(LogisticRegression(), oracle).fit(frame[45:], labels[45:])
     summary = model.summary()
     assert len(set(summary.names)) == 3
-    assert len(summary.table().splitlines()) == 6
+    assert len(summary.table().splitlines()) == 7
     assert len(str(model.plan_).splitlines()) == 9
     model.save(tmp_path)
     lines = card_of(tmp_path).splitlines()

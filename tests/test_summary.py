@@ -90,7 +90,7 @@ def test_a_number_has_one_verdict_at_most():
     """Of a decoded number `learned` is the weight of the records beside that of the prior."""
     for value, error, learned, inside, note, share in (
         (9.0, 1.0, 0.09, np.nan, "", "9%"),
-        (1.0, 1.0, 0.49, 2.0, "2 in the model", "49%"),
+        (1.0, 1.0, 0.49, 2.0, "model has 2", "49%"),
         (9.0, np.nan, 0.0, np.nan, "the same in all public fits", "0%"),
         (1.9999, 1.0, 0.9, np.nan, "may be 0", "90%"),
         (2.0, 1.0, 0.9, np.nan, "", "90%"),
@@ -131,7 +131,7 @@ def test_numbers_that_public_records_of_other_people_decide_are_marked(tmp_path)
         marked[shift] = (means["learned"] < 0.5).mean()
         model.save(tmp_path / str(shift))
         for summary in (model.summary(), load(tmp_path / str(shift)).summary()):
-            assert "up to the `shift`" in summary.remark
+            assert "`shift`" in summary.remark
     assert marked[0.2] > 0.7
     assert marked[1.0] < 0.3
 
@@ -171,7 +171,7 @@ def test_a_summary_says_what_becomes_of_the_values_of_a_density(of_noise, tmp_pa
     ratio = np.exp(exact.score_samples([[0.5]]) - model.score_samples([[0.5]]))
     assert divided == pytest.approx(ratio[0], rel=0.3 if of_noise else 0.05)
     assert load(tmp_path).summary().remark == summary.remark
-    assert summary.remark in (tmp_path / "README.md").read_text()
+    assert summary.remark in " ".join((tmp_path / "README.md").read_text().split())
     wide = KernelDensity(bandwidth=0.5)  # which the lattice resolves
     model.set_params(release=lattice(-3.1, 2.9, degree=60), mechanism=LaplaceMechanism(1e9))
     assert "divided" not in clone(model).set_params(estimator=wide).fit(X).summary().remark
@@ -284,7 +284,7 @@ def test_a_number_that_was_brought_into_range_says_what_it_is_in_the_model():
     low = summary.values[is_variance] <= 0
     assert low.any()
     for note, value in zip(np.array(summary.notes)[is_variance][low], inside[low], strict=True):
-        assert f"{value:.4g} in the model" in note
+        assert f"model has {value:.4g}" in note
     assert np.isnan(np.array(summary.repaired)[~is_variance]).all()
 
 

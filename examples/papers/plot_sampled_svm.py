@@ -20,12 +20,12 @@ from reproduced import FULL, compare
 from scipy.stats import norm
 from sklearn.svm import SVC, LinearSVC
 
-from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
+from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, UtilityWarning
 from skdp.bounds import svm_bound
 from skdp.sensitivity import order_statistic
 
 # What a small epsilon buys is shown here, so the warnings of plans are switched off.
-warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+warnings.simplefilter("ignore", UtilityWarning)
 
 N, C = 1000, 3 / 1000
 svm = LinearSVC(loss="hinge", C=C, intercept_scaling=10, max_iter=100_000, random_state=0)

@@ -81,7 +81,7 @@ class KnownTarget(Target):
 
     def __init__(self, estimator: Estimator, public_fit: Estimator, n_samples: int):
         public_fit = self.public_fit = _copy_without(RECORD_ATTRIBUTES, public_fit)
-        self.n_samples = n_samples
+        self.estimator, self.n_samples = estimator, n_samples
         model, y_range = _learner(public_fit)
         if getattr(model, "y_range", None) is not None:
             low, high = map(float, model.y_range)
@@ -95,6 +95,7 @@ class KnownTarget(Target):
         self.allow_nan = takes(estimator, "allow_nan")
         self.key_parts = (estimator, self.steps.steps, self.statistic, n_samples)
         self.description = f"{self.statistic.name} of {describe(estimator)}"
+        self.released = f"{self.statistic.name}: {self.statistic.content}"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -104,8 +105,8 @@ class KnownTarget(Target):
     @property
     def missing(self) -> str:
         """What becomes of a missing number."""
-        filled = " after the steps, unless one fills them" if self.steps.steps else ""
-        return f"missing numbers counted as 0{filled}"
+        which = "that no step fills " if self.steps.steps else ""
+        return f"missing numbers {which}count as 0"
 
     def bound(self, order: float) -> float:
         """Return how far one record can move the value, in the norm of this order."""

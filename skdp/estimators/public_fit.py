@@ -64,10 +64,10 @@ def _check_numeric(X: Container) -> None:
     strange = [name for name, dtype in named if not holds_numbers(dtype)]
     if strange:
         raise ValueError(
-            "The 'prior' parameter of PrivateEstimator must be an oracle, for an estimate its own, "
-            f"when columns hold something else than numbers, as {shorten(strange)} do: the "
-            "synthetic records that stand in for public ones cannot invent categories. To release "
-            "what was planned, call execute of the plan."
+            f"The columns {shorten(strange)} hold something else than numbers, and there is no "
+            "oracle here that draws such records for a public fit. Pass one as 'prior' of "
+            "PrivateEstimator, for an estimate the one that was sampled. To release what was "
+            "planned, call execute of the plan."
         )
 
 

@@ -59,6 +59,7 @@ class Statistic(ABC):
     l2: float
     largest: float
     name: str  # name of the mean
+    content: str  # what the mean is of, in words
     is_mean = True  # whether it is a mean over the records, and not only bounded like one
 
     errors: Matrix | float = 0.0  # standard errors of the released mean

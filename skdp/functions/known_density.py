@@ -112,8 +112,8 @@ class KnownDensityTarget(FittedFunctionTarget):
     @property
     def missing(self) -> str:
         """The treatment of a missing number, in words."""
-        filled = ", unless one fills them" if self.steps.steps else ""
-        return f"records with missing numbers left out{filled}"
+        which = "that no step fills " if self.steps.steps else ""
+        return f"records with missing numbers {which}are left out"
 
     def _check_grid(self) -> None:
         """Refuse steps that turn the lattice or bend it, so that its rows are no rows."""

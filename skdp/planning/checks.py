@@ -115,9 +115,9 @@ def example_dataset(
     if like is None:
         if sensitivity.draws_from is None:
             raise ValueError(
-                f"The 'like' parameter of {owner} must be given where no SensitivitySampler has an "
-                "oracle to take the form of the data from. Got None. Pass a few made-up records "
-                "with the columns and dtypes of the data."
+                f"The 'like' parameter of {owner} must be given where there is no oracle to take "
+                "the form of the data from. Got None. Pass a few made-up records with the columns "
+                "and dtypes of the data, as like=(X, y)."
             )
         return sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
     dataset = as_dataset(like, f"The 'like' parameter of {owner}")

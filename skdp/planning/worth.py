@@ -23,6 +23,7 @@ from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
 from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.predictions import Predictions
 from skdp.estimators.public_fit import in_container_of
+from skdp.exceptions import UtilityWarning
 from skdp.plan import ReleasePlan
 from skdp.results.names import short_score
 from skdp.results.simulation import score
@@ -31,7 +32,8 @@ from skdp.sensitivity.random_task import RandomTaskOracle
 
 N_MADE_UP = 500  # number of different records that are made up
 LEAST_SHARE = 0.1  # warn when a smaller share of the model is learned from private data
-LEAST_GAIN = 0.05  # advise where the expected score is higher by more
+# Advise where the expected score is higher by more; try where that of exact models is.
+LEAST_GAIN = 0.05
 MOST_PILOTS = 200  # the number of pilot pairs that are read at most
 
 
@@ -93,7 +95,8 @@ def warn_of_worth(plan: ReleasePlan) -> None:
         "A larger epsilon, more records, stronger regularization, a solver with a smaller tol, or "
         "fewer released numbers would help."
     )
-    warn(f"The release may be worth no more than {alone}: {said}. {' '.join(hints) or usual}")
+    remedy = " ".join(hints) or usual
+    warn(f"The release may be worth no more than {alone}: {said}. {remedy}", UtilityWarning)
 
 
 def advise(plan: ReleasePlan, make_target: Callable[[], Any], pilots: tuple[Matrix, Matrix]) -> str:
@@ -102,7 +105,7 @@ def advise(plan: ReleasePlan, make_target: Callable[[], Any], pilots: tuple[Matr
     if expected is None or len(pilots[0]) < LEAST_PILOTS:
         return ""
     least, found = float(expected.private.mean()) + LEAST_GAIN, -np.inf
-    if expected.exact.mean() > least:  # a student is hardly better than its teachers
+    if expected.exact.mean() > least:
         with quiet(), suppress(Exception):  # without predictions there is no advice
             found = _score_of_predictions(plan, make_target(), *pilots)
     return f'release="predictions" may score {short_score(found)}' if found > least else ""

@@ -148,11 +148,11 @@ def two_digits(number: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share with three digits, rounded up."""
+    """Write a share with two decimals or three digits, whichever is finer, rounded up."""
     if not 0 < share < 1:
         return f"{100 * share:g}%"
-    unit = 10.0 ** (math.floor(math.log10(100 * share)) - 2)
-    return f"{math.ceil(100 * share / unit * (1 - 1e-12)) * unit:.3g}%"
+    unit = min(0.01, 10.0 ** (math.floor(math.log10(100 * share)) - 2))
+    return f"{math.ceil(100 * share / unit * (1 - 1e-12)) * unit:.4g}%"
 
 
 def short_score(score: float) -> str:

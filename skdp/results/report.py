@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -27,8 +28,9 @@ STYLE = (
     "margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}h1{font-size:1.4rem}"
     "h2{font-size:1.1rem}table{border-collapse:collapse;width:100%}"
     "td{border-top:1px solid #8886;padding:.35rem 0}"
-    "td+td{text-align:right;padding-left:1rem;white-space:nowrap}"
+    "td+td{text-align:right;padding-left:1rem}td+td,span{white-space:nowrap}"
 )
+NUMBER = re.compile(r"\d[\d.]*e-\d+")  # a browser would break it at the hyphen
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class PrivacyReport:
     def lines(self) -> tuple[str, ...]:
         """The three sentences that people ask for, and for which pairs of datasets they hold."""
         share = percent(self.guarantee.gamma)
-        held = f"This holds for all but a share of {share} of the pairs that the oracle may draw."
+        held = f"This holds for all but {share} of the pairs of datasets that the oracle may draw."
         return (
             "An attacker who knows all other records tells two candidates for the last one apart "
             f"with at most {percent((1 + self.advantage) / 2)} right guesses; a coin has 50%.",
@@ -96,7 +98,7 @@ class PrivacyReport:
         """Yield what an attacker gains at most: a sentence and a number."""
         right = percent(0.5 + self.advantage / 2)
         yield "Right guesses between two candidates for a record", right
-        yield "Advantage: true positive rate minus false positive rate", f"{self.advantage:.4g}"
+        yield "Advantage: true positive rate minus false positive rate", percent(self.advantage)
         for rate, found in self.true_positive_rates.items():
             said = f"Largest true positive rate at a false positive rate of {percent(rate)}"
             yield said, percent(found)
@@ -109,16 +111,12 @@ class PrivacyReport:
             yield "Nothing is hidden: the release is exact."
         if promise.gamma:
             yield (
-                f"The numbers hold for all but a share of {percent(promise.gamma)} of the pairs "
-                f"of datasets that {promise.oracle} may draw. For a record unlike these, such as "
-                "an extreme one, they may not hold."
+                f"The numbers hold for all but {percent(promise.gamma)} of the pairs of datasets "
+                "that the oracle may draw. For a record unlike its records, such as an extreme "
+                "one, they may not hold."
             )
         if promise.delta:
             yield "What a suspicion becomes is exceeded with a probability of at most 0.001."
-        if promise.seeded:
-            yield "The noise has a seed. Whoever knows the seed can remove the noise."
-        if promise.assumed:
-            yield f"Assumed and not checked: {promise.assumed}."
         yield "The time and the memory that the fit took are not covered."
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
@@ -130,12 +128,12 @@ class PrivacyReport:
         yield "What was promised", [(said,) for said in promised]
         yield "What an attacker gains at most who knows all other records", [*self._gains()]
         yield "What this leaves open", [(said,) for said in self._limits()]
-        yield "All releases of the ledger together", [(f"{self.budget}.",)]
+        yield "All releases that were counted together", [(f"{self.budget}.",)]
         yield "Checks that ran", [(said,) for said in checks]
         yield "Software", [(used,)]
 
     def __str__(self) -> str:
-        lines = [f"Privacy report: {self.title}"]
+        lines = [wrapped(f"Privacy report: {self.title}")]
         for heading, listed in self._sections():
             lines += ["", heading]
             for said, *number in listed:
@@ -161,7 +159,8 @@ class PrivacyReport:
             parts += [f"<h2>{heading}</h2>"]
             for said, *number in listed:
                 row = f"<table><tr><td>{said}</td><td>{''.join(number)}</td></tr></table>"
-                parts += [row if number else f"<p>{html.escape(said)}</p>"]
+                paragraph = NUMBER.sub(r"<span>\g<0></span>", html.escape(said))
+                parts += [row if number else f"<p>{paragraph}</p>"]
         return "".join(parts).replace("</table><table>", "")
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import is_classifier, is_regressor
 
 from skdp.core.dataset import Dataset
@@ -26,8 +27,10 @@ from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.store import STORE, Evaluation, key_in_store
 
-# Releases of each simulated dataset, and the most records that score them.
-N_NOISES, MOST_SCORED = 3, 500
+# The most records that score a simulated release, and datasets of a plan's own simulation.
+MOST_SCORED = 500
+LEAST_DATASETS, MOST_DATASETS = 3, 20
+EVALUATIONS_OF_A_DATASET = 30  # a dataset for each so many evaluations, so that it costs little
 
 ORACLE, MADE_UP = "the oracle's data", "made-up records"  # which records are simulated
 
@@ -39,7 +42,7 @@ class ExpectedScore:
     Parameters
     ----------
     private : ndarray of float of shape (n_datasets,)
-        Mean score of the releases of each dataset.
+        Score of a release of each dataset.
     exact : ndarray of float of shape (n_datasets,)
         Score of the model of each dataset without noise.
     public : ndarray of float of shape (n_datasets,)
@@ -118,7 +121,8 @@ def score(fitted: Estimator, test: Dataset, scoring: Scoring) -> float:
     """Score a fitted estimator on records, as `scoring` says."""
     from sklearn.metrics import check_scoring
 
-    return float(check_scoring(fitted, scoring)(fitted, *test.parts[:2]))
+    with config_context(skip_parameter_validation=True):  # which takes as long as the score
+        return float(check_scoring(fitted, scoring)(fitted, *test.parts[:2]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,17 +192,15 @@ class Simulation:
                 return score(target.restore(value), test, scoring)
 
             with quiet(), suppress(Exception):  # as where a restored model cannot be scored
-                private = []
-                for _ in range(N_NOISES):
-                    released, errors = mechanism.release_with_errors(value, size, rng)
-                    target = self.target.with_noise(mechanism, size, errors)
-                    private.append(scored(target, released))
+                released, errors = mechanism.release_with_errors(value, size, rng)
+                private = scored(self.target.with_noise(mechanism, size, errors), released)
                 exact, public = self.target.restore(value), self.public_value(mechanism, left_out=i)
-                alone = math.nan if public is None else scored(self.target, public)
                 if self.records == MADE_UP:  # the best that predicts the same for all records
                     guess = DummyClassifier() if is_classifier(exact) else DummyRegressor()
                     alone = score(guess.fit(*test.parts), test, scoring)
-                rows.append((float(np.mean(private)), score(exact, test, scoring), alone))
+                else:
+                    alone = math.nan if public is None else scored(self.target, public)
+                rows.append((private, score(exact, test, scoring), alone))
         rows = [row for row in rows if np.isfinite(row[:2]).all()]
         if not rows:
             return None
@@ -241,8 +243,10 @@ class HasExpectedScore:
 
     @cached_property
     def own_simulation(self) -> Simulation | None:
-        """A twentieth as many datasets as were evaluated."""
-        few = getattr(self.target, "n_simulated", min(20, max(3, self.n_evaluations // 20)))
+        """A few datasets, so that the score costs little beside the evaluations."""
+        few = self.n_evaluations // EVALUATIONS_OF_A_DATASET
+        few = min(MOST_DATASETS, max(LEAST_DATASETS, few))
+        few = getattr(self.target, "n_simulated", few)
         return self._simulate(few, getattr(self.sensitivity, "seed", 0))
 
     @cached_property

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from skdp.accounting.spend import short_label
 from skdp.core.checks import wrapped
-from skdp.core.target import Target
-from skdp.core.types import Container
+from skdp.core.target import Target, replaces
+from skdp.core.types import Container, Estimator
+from skdp.estimators.catalog.compositions import is_frozen
 from skdp.results.names import (
     axis_labels,
     by_attribute,
@@ -93,7 +94,7 @@ class ReleaseSummary:
         notes = np.select([fixed, self.ratios < AWAY_FROM_ZERO], [FIXED, NEAR_ZERO], "").tolist()
         if self.repaired is not None:
             for i in np.flatnonzero(~np.isnan(self.repaired)):
-                notes[i] = f"{self.repaired[i]:.4g} in the model"
+                notes[i] = f"model has {self.repaired[i]:.4g}"
         return notes
 
     def to_frame(self) -> Container:
@@ -136,12 +137,12 @@ class ReleaseSummary:
         width = max((len(name) for name, *numbers in rows if numbers), default=0)
         width = max(width, len(self.title))
         share = f"{'from your data':>16}" if has_code else ""
-        lines = [f"{self.title:{width}}  {'value':>11}{'std. error':>13}{share}"]
+        lines = [f"{self.title:{width}}  {'value':>10}{'std. error':>12}{share}"]
         for name, *cells in rows:
             value, error, learned, note = cells or [""] * 4
             share = f"{learned:>16}" if has_code else ""
-            lines.append(f"{name:{width}}  {value:>11}{error:>13}{share}  {note}".rstrip())
-        return "\n".join([*lines, *filter(None, [self.remark])])
+            lines.append(f"{name:{width}}  {value:>10}{error:>12}{share}  {note}".rstrip())
+        return "\n".join([*lines, *filter(None, [wrapped(self.remark)])])
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
@@ -180,10 +181,9 @@ def plan_text(plan: Any) -> str:
         rows += [("rests on", known.assumed)]
         if oracle is not None:
             rows += [("prior", f"{oracle.description}, for utility only")]
-    rows += [("gaps", getattr(known, "gaps", ""))]
     seconds = f" ({two_digits(plan.seconds)} s)" if plan.seconds >= 1 else ""
     n_reused = getattr(plan.sensitivity, "n_reused", 0)
-    seconds += f", {n_reused} of them known from before" if n_reused else ""
+    seconds += f", {n_reused} of them reused" if n_reused else ""
     n_public = plan.n_evaluations or getattr(target, "n_public_fits", 0)
     public = f"{n_public} evaluations on public records{seconds}, then " if n_public else ""
     n_private = getattr(target, "n_fits", "one evaluation" if not n_public else "one")
@@ -191,14 +191,16 @@ def plan_text(plan: Any) -> str:
     rows += [("released", getattr(target, "released", ""))]
     noise = type(plan.mechanism).__name__.removesuffix("Mechanism")
     if code is not None:
-        noise += f" in {code.n_released} of {code.size} directions; public fits supply the rest"
+        noise += f" in {code.n_released} of {code.size} directions"
+        if code.n_released < code.size:
+            noise += "; public fits supply the rest"
     rows += [("noise", noise)]
     if plan.expected_score is not None:
         rows += [("expected score", str(plan.expected_score))]
     elif code is not None:
         rows += [("learned", f"{plan.share_learned:.0%} of what public fits leave open")]
     rows += [("advice", plan.advice)]
-    if not hasattr(target, "released"):  # else nobody reads the numbers
+    if replaces(target, "by_name") or not hasattr(target, "released"):  # else nobody reads them
         rows += [("std. errors", said) for said in _errors(plan)]
     lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
     title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private records"
@@ -232,5 +234,10 @@ def _title(target: Target) -> str:
     estimator = getattr(target, "estimator", None)
     if estimator is None:
         return " ".join(target.description.split())
-    steps = ", ".join(type(step).__name__ for _, step in getattr(estimator, "steps", ()))
+    steps = ", ".join(_class_of(step) for _, step in getattr(estimator, "steps", ()))
     return f"{type(estimator).__name__}({steps})" if steps else type(estimator).__name__
+
+
+def _class_of(step: Estimator) -> str:
+    """Name the class of a step, of a frozen one that of what was fitted."""
+    return type(step.estimator if is_frozen(step) else step).__name__

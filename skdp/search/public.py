@@ -14,6 +14,7 @@ from skdp.core.oracle import Oracle
 from skdp.core.room import usual_errors
 from skdp.core.types import Scoring
 from skdp.estimator import PrivateEstimator
+from skdp.exceptions import UtilityWarning
 from skdp.search.candidates import list_candidates
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.random_task import RandomTaskOracle
@@ -112,8 +113,7 @@ def public_search(
     for model in models:
         sampler = clone(model.sensitivity).set_params(random_state=seed)
         with warnings.catch_warnings():
-            # the scores are compared here
-            warnings.filterwarnings("ignore", "The release may be worth no more", UserWarning)
+            warnings.simplefilter("ignore", UtilityWarning)  # the scores are compared here
             plan = clone(model).set_params(sensitivity=sampler).plan(n_samples)
         simulation = plan._simulate(n_datasets, seed, test)
         found.append(simulation and simulation.scores(plan.mechanism, scoring))

@@ -69,7 +69,7 @@ class KnownSensitivity(Settled):
     key : str, default=""
         Identity of the only target that the bound is for. Empty for any.
     missing : str, default=""
-        What becomes of missing numbers, such as "missing numbers counted as 0". With `ranges` it
+        What becomes of missing numbers, such as "missing numbers count as 0". With `ranges` it
         is known.
 
     Raises
@@ -84,8 +84,8 @@ class KnownSensitivity(Settled):
     >>> round(bound.for_geometry("l2", n_samples=200), 6)
     0.00866
     >>> print(bound.assumed)
-    sensitivity 0.015 known on paper, records clipped to [0, 1] and missing numbers counted as 0,
-    assuming that the target is the mean of each column
+    sensitivity 0.015 known on paper, assuming that the target is the mean of each column;
+    records are clipped to [0, 1]; missing numbers count as 0
 
     That the target is a mean is assumed. A number asserts everything:
 
@@ -125,28 +125,25 @@ class KnownSensitivity(Settled):
         if self.ranges is None:
             return self.missing
         if len(set(self.ranges)) > 1:
-            return "missing numbers counted as 0, clipped"
+            return "missing numbers count as 0, clipped"
         low, high = self.ranges[0]
-        return f"missing numbers counted as {min(max(0, low), high):g}"
+        return f"missing numbers count as {min(max(0, low), high):g}"
 
     @property
     def assumed(self) -> str:
         """The assumptions, in the words of the guarantee."""
         known = "known on paper" if self.source else ASSERTED
-        parts = [f"sensitivity {self.value:.6g} {known}"]
-        if self.ranges is not None:
-            low, high = self.ranges[0]
-            is_one = len(set(self.ranges)) == 1
-            box = f"[{low:g}, {high:g}]" if is_one else "the declared ranges"
-            parts.append(f"records clipped to {box} and {self.gaps}")
         suppositions = [f"that the target is {self.estimator}"] if self.estimator else []
         if self.preconditions and not self.gamma:  # with a gamma they are the oracle
             suppositions.append(self.preconditions)
-        if suppositions:
-            parts.append(f"assuming {', '.join(suppositions)}")
-        if self.missing and self.ranges is None:
-            parts.append(self.missing)
-        return ", ".join(parts)
+        supposed = f", assuming {' and '.join(suppositions)}" if suppositions else ""
+        box = ""
+        if self.ranges is not None:
+            low, high = self.ranges[0]
+            is_one = len(set(self.ranges)) == 1
+            box = f"records are clipped to {f'[{low:g}, {high:g}]' if is_one else 'their ranges'}"
+        parts = f"sensitivity {self.value:.6g} {known}{supposed}", box, self.gaps
+        return "; ".join(filter(None, parts))
 
     def __post_init__(self) -> None:
         check_count("n_samples", self.n_samples, "KnownSensitivity")

@@ -188,10 +188,9 @@ def test_a_bound_serves_only_the_machine_that_it_was_made_for(estimator, options
         (np.float64(0.25), "sensitivity 0.25 asserted by the caller"),
         (
             mean_bound(N, 2, ranges=(-1, -0.5)),
-            "sensitivity 0.025 known on paper, records clipped to [-1, -0.5] and missing numbers "
-            "counted as -0.5, assuming that the target is the mean of each column",
+            "records are clipped to [-1, -0.5]; missing numbers count as -0.5",
         ),
-        (mean_bound(N, 2, ranges=BOX), "the declared ranges and missing numbers counted as 0, cl"),
+        (mean_bound(N, 2, ranges=BOX), "clipped to their ranges; missing numbers count as 0, cl"),
         (
             KnownSensitivity(0.1, "l1", N, gamma=0.1, preconditions="Exp(rate=2)", source="here"),
             "Exp(rate=2): sensitivity 0.1 known on paper",
@@ -199,7 +198,8 @@ def test_a_bound_serves_only_the_machine_that_it_was_made_for(estimator, options
         (
             svm_bound(SVC(kernel="linear", C=0.5), N, 2),
             "assuming that the target is coef_ and intercept_ of SVC(kernel='linear', "
-            "class_weight=None, max_iter=-1, C<=0.5, tol<=0.001), 2 classes, both classes present",
+            "class_weight=None, max_iter=-1, C<=0.5, tol<=0.001), 2 classes and both classes "
+            "present",
         ),
         (
             KnownSensitivity(0.5, "l1", N, preconditions="nobody is taller than 3 m"),
@@ -238,7 +238,7 @@ def test_a_bound_serves_smaller_parameters_too(estimator, release):
         release=release,
     ).fit(X, y)
     assert model.sensitivity_.value == BOUND.value
-    said = "assuming both classes present, a solver within 1e-06 of the minimizer; labels that"
+    said = "assuming both classes present, a solver within 1e-06 of the minimizer; records are"
     assert said in model.plan_.guarantee.assumed
 
 

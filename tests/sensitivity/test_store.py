@@ -202,8 +202,8 @@ def test_the_plan_says_that_pairs_were_known():
     sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0)
     options = {"n_samples": 10, "mechanism": LaplaceMechanism(epsilon=1.0), "sensitivity": sampler}
     first, second = (plan_release(MEAN, **options) for _ in range(2))
-    assert "known from before" not in str(first)
-    assert f"{first.n_evaluations} of them known from before" in " ".join(str(second).split())
+    assert "reused" not in str(first)
+    assert f"{first.n_evaluations} of them reused" in " ".join(str(second).split())
 
 
 def test_what_was_learned_of_pilots_is_learned_again_when_they_change(monkeypatch):

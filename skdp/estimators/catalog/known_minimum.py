@@ -67,6 +67,7 @@ class Coefficients(Statistic):
     """Minimizer of norm(w)^2 / 2 + C sum of losses of the margins y w.(x, s), for two classes."""
 
     name = "coefficients"
+    content = "those of a fit to clipped records"
     is_mean = False  # with fewer records the penalty would weigh more
     loss: Loss
 

@@ -27,6 +27,7 @@ class LeastSquares(Statistic):
     """The mean of v v^T, for a LinearRegression or a Ridge; v is x, a constant and the response."""
 
     name = "second_moments"
+    content = "mean products of the features and the response"
 
     def _bound(self, estimator: Estimator) -> None:
         """Two matrices of rank one are farthest apart where they are orthogonal."""

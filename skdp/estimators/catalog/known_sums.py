@@ -26,6 +26,7 @@ class Counts(OfClasses):
     """Class counts and sums of each column and class, for a MultinomialNB."""
 
     name = "class_sums"
+    content = "count and column sums of each class, over the number of records"
 
     def _bound(self, estimator: Estimator) -> None:
         """Two records of a class differ by less than two of other classes: nothing is negative."""
@@ -48,6 +49,7 @@ class ClassMoment(OfClasses):
     """The moment of a MomentClassifier; of two classes and no public records the mean of x too."""
 
     name = "moment_"
+    content = "mean product of the code of the class and the features"
 
     def _bound(self, estimator: Estimator) -> None:
         """Two codes are sqrt 2 apart; the constant cancels within a class, its mean everywhere."""
@@ -58,6 +60,7 @@ class ClassMoment(OfClasses):
         table = self._table()
         if len(table) == table.shape[1]:
             self.name = "class_moments"
+            self.content = "column sums of each class, over the number of records"
         length = float(np.linalg.norm(table, axis=1).max())
         longest = float(np.abs(table).sum(axis=1).max())
         common = COMMON * self.learns_mean
@@ -125,6 +128,7 @@ class ResponseMoment(Products):
     """The moment of a MomentRegressor."""
 
     name = "moment_"
+    content = "mean product of the response and the features"
 
     def _bound(self, estimator: Estimator) -> None:
         """The response is within [-1, 1], so the product is within the ball of (x, c)."""
@@ -197,6 +201,7 @@ class ScalerMoments(ScaledMoments):
     """The first two moments of each column, for a StandardScaler."""
 
     name = "moments"
+    content = "mean and mean square of each scaled column"
 
     def _bound(self, estimator: Estimator) -> None:
         """There is one code, so only the features can change."""
@@ -220,6 +225,7 @@ class GaussianMoments(ScaledMoments, OfClasses):
     """Class shares and the first two moments of each column and class, for a GaussianNB."""
 
     name = "class_moments"
+    content = "share, mean and mean square of each class, scaled"
 
     def _bound(self, estimator: Estimator) -> None:
         """Choose the largest constant that adds nothing to the change within a class."""
