@@ -144,8 +144,9 @@ class Structure:
 
     def __init__(self, public_fit: Estimator):
         self._public_fit, self._classes = public_fit, getattr(public_fit, "classes_", None)
-        rest_of = entry_of(public_fit).structure
-        self._rest = None if rest_of is None else rest_of(public_fit)
+        entry = entry_of(public_fit)
+        self._members_of, self._rest_of = entry.members, entry.structure
+        self._rest = None if self._rest_of is None else self._rest_of(public_fit)
         self._members = [(name, Structure(member)) for name, member in _members(public_fit)]
 
     def members(self, fitted: Estimator, path: tuple[str, ...] = ()) -> dict[tuple, Estimator]:
@@ -157,14 +158,20 @@ class Structure:
         classes = getattr(fitted, "classes_", None)
         if classes is not self._classes and not same(classes, self._classes):
             raise ValueError("a class is missing")
-        found, members, rest_of = {path: fitted}, list(_members(fitted)), entry_of(fitted).structure
+        found = {path: fitted}
+        if self._members_of is None:
+            return found
+        members = list(self._members_of(fitted))
         if [name for name, _ in members] != [name for name, _ in self._members]:
             raise ValueError("the members of a composition changed")
         for (name, member), (_, structure) in zip(members, self._members, strict=True):
             found |= structure.members(member, (*path, name))
-        if rest_of is not None and not same(rest_of(fitted), self._rest):
+        if self._rest_of is not None and not same(self._rest_of(fitted), self._rest):
             raise ValueError("the columns, features or order of a composition changed")
         return found
+
+    def __reduce__(self) -> tuple:
+        return Structure, (self._public_fit,)  # the rules of the catalog are not pickled
 
 
 def labels_in(public_fit: Estimator) -> tuple:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,14 +19,15 @@ def is_float(value: object) -> bool:
     return len(parts) > 0 and all(part.dtype.kind == "f" for part in parts)
 
 
-def shapes_of(value: object) -> tuple[tuple[int, ...], ...]:
-    """Return the shapes of the arrays that a value consists of."""
-    return tuple(part.shape for part in _parts(value))
+def shapes_of(values: Values) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Return the shapes of the arrays that each value consists of."""
+    return {name: tuple(part.shape for part in _parts(value)) for name, value in values.items()}
 
 
-def flat(value: object) -> Matrix:
-    """Join all numbers of a value."""
-    return np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in _parts(value)])
+def flat(*values: object) -> Matrix:
+    """Join all numbers of the values."""
+    parts = chain.from_iterable(map(_parts, values))
+    return np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in parts])
 
 
 def split(vector: Matrix, likes: Values) -> Values:

@@ -87,7 +87,7 @@ class ParameterTarget(Target):
 
     def flatten(self, fitted: Estimator) -> Matrix:
         """Join the released attributes of a fit of the public structure into a vector."""
-        return np.concatenate([flat(value) for value in self._values(fitted).values()])
+        return flat(*self._values(fitted).values())
 
     def restore(self, vector: Matrix) -> Estimator:
         """Overwrite the released attributes, and recompute the derived ones, on a public copy."""

@@ -37,7 +37,7 @@ class ReleasedPart:
 
     @cached_property
     def _shapes(self) -> dict[str, tuple]:
-        return {name: shapes_of(value) for name, value in self._values(self.public_fit).items()}
+        return shapes_of(self._values(self.public_fit))
 
     def read(self, fitted: Estimator) -> Values:
         """Return the aligned values of a fit; refuse another shape, without naming a value."""
@@ -47,7 +47,7 @@ class ReleasedPart:
         if not self.names:
             return {}
         values = self._values(fitted)
-        if {name: shapes_of(value) for name, value in values.items()} != self._shapes:
+        if shapes_of(values) != self._shapes:
             raise ValueError("the shape of a fitted attribute changed")
         if self.entry.align is not None:
             values = self.entry.align(values, self.public_fit)

@@ -79,11 +79,14 @@ def lookup(estimator: Estimator, path: Sequence[str] = ()) -> Entry:
     entry, kind = released_entry(estimator), type(estimator)
     if entry is not None:
         return entry
-    shapes = {
-        name: shapes_of(value)
-        for name, value in vars(estimator).items()
-        if name.endswith("_") and not name.startswith("_") and is_float(value)
-    }
+    attributes = vars(estimator).items()
+    shapes = shapes_of(
+        {
+            name: value
+            for name, value in attributes
+            if name.endswith("_") and not name.startswith("_") and is_float(value)
+        }
+    )
     start = (
         "The 'release' parameter of PrivateEstimator is 'auto', which does not know "
         f"{kind.__module__.partition('.')[0]}.{kind.__name__} (see skdp.supported_estimators)."
