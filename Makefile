@@ -90,14 +90,17 @@ dist: $(STAMP)
 docs: export OMP_NUM_THREADS := 1
 docs: $(STAMP)
 	rm -rf docs/_build docs/generated docs/auto_examples
-	$(BIN)/python -m sphinx --builder html --nitpicky --fail-on-warning --keep-going --quiet docs docs/_build/html
+	$(BIN)/python -m sphinx --builder html --jobs 2 --nitpicky --fail-on-warning --keep-going --quiet docs docs/_build/html
 	$(BIN)/python docs/check_site.py
 	@echo "Open docs/_build/html/index.html"
 
+# Runs the commands of its input, two at a time. Prints what each has said when it ends, and fails if one failed.
+TWO_AT_A_TIME := xargs -P 2 -I {} sh -c 'said=$$({} 2>&1); failed=$$?; echo "== {}"; echo "$$said"; exit $$failed'
+
+examples: export OMP_NUM_THREADS := 1
 examples: $(STAMP)
-	@set -e; for script in examples/*.py examples/papers/plot_*.py; do \
-		echo "== $$script"; OMP_NUM_THREADS=1 $(BIN)/python -W error "$$script"; done
-	$(BIN)/python examples/notebooks/generate.py --check
+	@{ echo '$(BIN)/python examples/notebooks/generate.py --check'; \
+		printf '$(BIN)/python -W error %s\n' examples/*.py examples/papers/plot_*.py; } | $(TWO_AT_A_TIME)
 
 notebooks: $(STAMP)
 	$(BIN)/python examples/notebooks/generate.py
@@ -119,7 +122,7 @@ field: $(STAMP)
 
 bench-smoke: export OMP_NUM_THREADS := 1
 bench-smoke: $(STAMP)
-	printf '%s\n' $(SMALL) | xargs -P 2 -I {} $(BIN)/python benchmarks/{}.py --small
+	@printf '$(BIN)/python benchmarks/%s.py --small\n' $(SMALL) | $(TWO_AT_A_TIME)
 
 clean:
 	rm -rf $(VENV) .venv-* docs/_build docs/generated docs/auto_examples
