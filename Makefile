@@ -21,9 +21,9 @@ help:
 	@echo "make demo         private and exact SVM on real data, side by side"
 	@echo "make test         the whole test suite; COVER=95 measures coverage, and fails below it"
 	@echo "make test-fast    a sixth of the cases of all tests not marked slow, for daily work"
-	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies"
+	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies; EVERY=3 runs a third of the cases"
 	@echo "make test-versions  these for each scikit-learn, all else oldest and newest; VERSIONS=1.7 for one"
-	@echo "make flaky        200 runs of all that depends on chance; FLAKY='--runs 20 tests' for less"
+	@echo "make flaky        200 runs of all tests that depend on chance; RUNS=20 for less"
 	@echo "make lint         style, formatting and types"
 	@echo "make dist         sdist and wheel in dist/, checked as an index would"
 	@echo "make docs         the documentation, in docs/_build/html; Chromium looks at each page"
@@ -64,16 +64,18 @@ test: $(STAMP)
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "not slow" --every 6 --hypothesis-profile fast
 
+EVERY ?= 1
 test-oldest: $(OLDEST_STAMP)
-	$(OLDEST)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
+	$(OLDEST)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow" --every $(EVERY)
 
 test-versions: $(TESTS_IN)
 
 $(TESTS_IN): in-%: .venv-%/.installed
 	.venv-$*/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
 
+RUNS ?= 200
 flaky: $(STAMP)
-	$(BIN)/python benchmarks/flakiness.py $(FLAKY)
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --hypothesis-profile random --runs $(RUNS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -115,7 +117,7 @@ bench: $(STAMP)
 	@set -e; for script in $(BENCHMARKS); do \
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
-SMALL := audit_estimators compare coverage field flakiness floating_point mutation scale search utility
+SMALL := audit_estimators compare coverage field floating_point mutation scale search utility
 field: $(STAMP)
 	$(BIN)/python benchmarks/field.py --data $(DATA) $(FIELD)
 	$(BIN)/python benchmarks/scale.py --figure docs/_static/scale.svg
