@@ -15,11 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from skdp import (
-    LaplaceMechanism,
-    PrivacyLeakWarning,
-    RandomTaskOracle,
-)
+from skdp import LaplaceMechanism, PrivacyLeakWarning, RandomTaskOracle
 from skdp.risk import privacy_loss_distribution
 from tests import helpers
 

@@ -37,10 +37,7 @@ def sampled():
 
 def estimator(accountant, epsilon=1.0, sensitivity=0.1):
     return PrivateEstimator(
-        Ridge(),
-        mechanism=LaplaceMechanism(epsilon),
-        sensitivity=sensitivity,
-        accountant=accountant,
+        Ridge(), mechanism=LaplaceMechanism(epsilon), sensitivity=sensitivity, accountant=accountant
     )
 
 

@@ -4,21 +4,9 @@ import pytest
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.svm import LinearSVC
 
-from skdp import (
-    ClipBox,
-    GaussianMechanism,
-    L2LaplaceMechanism,
-    LaplaceMechanism,
-    MomentClassifier,
-)
+from skdp import ClipBox, GaussianMechanism, L2LaplaceMechanism, LaplaceMechanism, MomentClassifier
 from skdp.audit import audit_release
-from tests.known_cases import (
-    BALL,
-    exact_loss,
-    worst_of_density,
-    worst_of_mean,
-    worst_of_minimizer,
-)
+from tests.known_cases import BALL, exact_loss, worst_of_density, worst_of_mean, worst_of_minimizer
 
 OPTIONS = {"stacked": True, "alpha": 1e-4, "rng": 0, "n_search": 2000, "n_final": 8000}
 LAPLACE = LaplaceMechanism(1.0)

@@ -7,14 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from benchmarks.gallery import (
-    BROKEN,
-    HONEST,
-    Case,
-    GaussianNoise,
-    LaplaceNoise,
-    RandomizedResponse,
-)
+from benchmarks.gallery import BROKEN, HONEST, Case, GaussianNoise, LaplaceNoise, RandomizedResponse
 from skdp.audit import audit_epsilon
 from skdp.audit.certificates import label_bound
 from skdp.audit.outputs import as_outputs
@@ -253,10 +246,7 @@ def test_a_leak_in_digits_or_special_outputs_is_found(name, method):
 
 @pytest.mark.parametrize(
     "written",
-    [
-        lambda v: np.rint(1000 * v).astype(int),
-        lambda v: np.clip(v, 0, 1).astype(np.float16),
-    ],
+    [lambda v: np.rint(1000 * v).astype(int), lambda v: np.clip(v, 0, 1).astype(np.float16)],
     ids=["thousandths", "float16 with atoms"],
 )
 def test_the_local_method_sees_densities_in_low_resolution(written):

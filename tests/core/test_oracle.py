@@ -7,13 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KernelDensity
 
-from skdp import (
-    LaplaceMechanism,
-    Oracle,
-    PrivacyLeakWarning,
-    PrivateEstimator,
-    SensitivitySampler,
-)
+from skdp import LaplaceMechanism, Oracle, PrivacyLeakWarning, PrivateEstimator, SensitivitySampler
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import has_independent_records
 from skdp.sensitivity.adapters import as_oracle

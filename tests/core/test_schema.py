@@ -113,11 +113,7 @@ REFUSED = {
     "no bool": (np.array([True]), np.array([2]), "bool, which cannot hold"),
     "overflow": (np.float32([0]), np.array([1e300]), "float32, which cannot hold its values"),
     "digits": (np.array([0.5]), np.array(["1"]), "<U1, and that of the data float64"),
-    "numbers for strings": (
-        np.array(["a"]),
-        np.array([1.0]),
-        "and that of the data string",
-    ),
+    "numbers for strings": (np.array(["a"]), np.array([1.0]), "and that of the data string"),
     "a gap": (np.array([1]), np.array([np.nan]), "which cannot hold"),
     "columns": (X, X[:, :1], "its X has 1 column, and that of the data has 2 columns"),
     "sparse columns": (sparse.csr_array(X), sparse.csr_array(X[:, :1]), "has 1 column, and"),

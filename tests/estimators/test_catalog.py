@@ -170,14 +170,12 @@ def assert_in_range(restored):
 
 
 SLOW = {  # they iterate, for each pair
-    *("MinCovDet", "LogisticRegressionCV", "PowerTransformer"),
+    *("MinCovDet", "LogisticRegressionCV", "PowerTransformer")
 }
 
 
 # Their public fit needs records such as theirs; that of the others is made without any.
-NEEDS_RECORDS = {
-    *("CategoricalNB", "OneHotEncoder", "OrdinalEncoder", "TfidfTransformer"),
-}
+NEEDS_RECORDS = {*("CategoricalNB", "OneHotEncoder", "OrdinalEncoder", "TfidfTransformer")}
 
 
 def release_privately(case):

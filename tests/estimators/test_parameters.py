@@ -34,14 +34,7 @@ def output(estimator, X):
     raise AssertionError("no output")
 
 
-LINEAR = [
-    LinearRegression,
-    LinearSVC,
-    LogisticRegression,
-    Ridge,
-    SGDClassifier,
-    StandardScaler,
-]
+LINEAR = [LinearRegression, LinearSVC, LogisticRegression, Ridge, SGDClassifier, StandardScaler]
 
 
 def configurations():

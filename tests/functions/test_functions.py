@@ -28,12 +28,7 @@ from skdp import (
     release,
 )
 from skdp.core.identity import key_of
-from skdp.functions import (
-    BernsteinTarget,
-    ReleasedClassifier,
-    ReleasedDensity,
-    ReleasedRegressor,
-)
+from skdp.functions import BernsteinTarget, ReleasedClassifier, ReleasedDensity, ReleasedRegressor
 from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.functions.lattice import lattice_metric
 

@@ -26,8 +26,7 @@ def noisy(n_features, degree=6, seed=0, feature_range=(0, 1)):
 
 
 @pytest.mark.loop(
-    ("n_features", "box"),
-    [(1, (0, 1)), (1, (-3, 50)), (2, [(0, 2), (5, 6)]), (3, (0, 0.1))],
+    ("n_features", "box"), [(1, (0, 1)), (1, (-3, 50)), (2, [(0, 2), (5, 6)]), (3, (0, 0.1))]
 )
 @pytest.mark.loop("degree", [None, 6, 9])
 def test_density_is_one(n_features, box, degree):
