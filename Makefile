@@ -21,7 +21,7 @@ help:
 	@echo "make demo         private and exact SVM on real data, side by side"
 	@echo "make test         the whole test suite; COVER=95 measures coverage, and fails below it"
 	@echo "make test-fast    a sixth of the cases of all tests not marked slow, for daily work"
-	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies; EVERY=3 runs a third of the cases"
+	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies; EVERY=3 has a third of the cases"
 	@echo "make test-versions  these for each scikit-learn, all else oldest and newest; VERSIONS=1.7 for one"
 	@echo "make flaky        200 runs of all tests that depend on chance; RUNS=20 for less"
 	@echo "make lint         style, formatting and types"
@@ -58,15 +58,16 @@ OLDEST_FOR_1.9 := -e 's/^joblib==.*/joblib==1.4.0/' -e 's/^threadpoolctl==.*/thr
 demo: $(STAMP)
 	$(BIN)/python examples/plot_private_svm.py
 
+COVERAGE := $(if $(COVER),--cov --cov-report term --cov-fail-under $(COVER))
 test: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(if $(COVER),--cov --cov-report term --cov-fail-under $(COVER))
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(COVERAGE)
 
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "not slow" --every 6 --hypothesis-profile fast
 
 EVERY ?= 1
 test-oldest: $(OLDEST_STAMP)
-	$(OLDEST)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow" --every $(EVERY)
+	$(OLDEST)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow" --every $(EVERY) $(COVERAGE)
 
 test-versions: $(TESTS_IN)
 
