@@ -112,18 +112,6 @@ def test_as_dataset():
     assert as_dataset((X, y, y)).parts == (X, y, y)
 
 
-def test_a_dataset_is_worked_on_part_by_part():
-    X, y, weights = np.arange(6.0).reshape(3, 2), np.arange(3), np.ones(3)
-    for parts in ((X,), (X, y), (X, y, weights)):
-        dataset = Dataset(*parts)
-        assert dataset.n_records == 3
-        assert dataset.parts == parts
-        assert dataset.map(len).parts == (3,) * len(parts)
-        taken = dataset.take(np.array([2, 0]))
-        for part, expected in zip(taken.parts, parts, strict=True):
-            np.testing.assert_array_equal(part, expected[[2, 0]])
-
-
 @pytest.mark.parametrize(
     ("sample", "got"), [(None, "None"), ((None, 1), "a tuple of 2"), ((1, 2, 3, 4), "a tuple of 4")]
 )
