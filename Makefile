@@ -21,9 +21,9 @@ help:
 	@echo "make demo         private and exact SVM on real data, side by side"
 	@echo "make test         the whole test suite; COVER=95 measures coverage, and fails below it"
 	@echo "make test-fast    a sixth of the cases of all tests not marked slow, for daily work"
-	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies"
+	@echo "make test-oldest  the tests not marked slow, on the oldest supported dependencies; EVERY=3 has a third of the cases"
 	@echo "make test-versions  these for each scikit-learn, all else oldest and newest; VERSIONS=1.7 for one"
-	@echo "make flaky        200 runs of all that depends on chance; FLAKY='--runs 20 tests' for less"
+	@echo "make flaky        200 runs of all tests that depend on chance; RUNS=20 for less"
 	@echo "make lint         style, formatting and types"
 	@echo "make dist         sdist and wheel in dist/, checked as an index would"
 	@echo "make docs         the documentation, in docs/_build/html; Chromium looks at each page"
@@ -58,22 +58,25 @@ OLDEST_FOR_1.9 := -e 's/^joblib==.*/joblib==1.4.0/' -e 's/^threadpoolctl==.*/thr
 demo: $(STAMP)
 	$(BIN)/python examples/plot_private_svm.py
 
+COVERAGE := $(if $(COVER),--cov --cov-report term --cov-fail-under $(COVER))
 test: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(if $(COVER),--cov --cov-report term --cov-fail-under $(COVER))
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(COVERAGE)
 
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "not slow" --every 6 --hypothesis-profile fast
 
+EVERY ?= 1
 test-oldest: $(OLDEST_STAMP)
-	$(OLDEST)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
+	$(OLDEST)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow" --every $(EVERY) $(COVERAGE)
 
 test-versions: $(TESTS_IN)
 
 $(TESTS_IN): in-%: .venv-%/.installed
 	.venv-$*/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
 
+RUNS ?= 200
 flaky: $(STAMP)
-	$(BIN)/python benchmarks/flakiness.py $(FLAKY)
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --hypothesis-profile random --runs $(RUNS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -90,14 +93,17 @@ dist: $(STAMP)
 docs: export OMP_NUM_THREADS := 1
 docs: $(STAMP)
 	rm -rf docs/_build docs/generated docs/auto_examples
-	$(BIN)/python -m sphinx --builder html --nitpicky --fail-on-warning --keep-going --quiet docs docs/_build/html
+	$(BIN)/python -m sphinx --builder html --jobs 2 --nitpicky --fail-on-warning --keep-going --quiet docs docs/_build/html
 	$(BIN)/python docs/check_site.py
 	@echo "Open docs/_build/html/index.html"
 
+# Runs the commands of its input, two at a time. Prints what each has said when it ends, and fails if one failed.
+TWO_AT_A_TIME := xargs -P 2 -I {} sh -c 'said=$$({} 2>&1); failed=$$?; echo "== {}"; echo "$$said"; exit $$failed'
+
+examples: export OMP_NUM_THREADS := 1
 examples: $(STAMP)
-	@set -e; for script in examples/*.py examples/papers/plot_*.py; do \
-		echo "== $$script"; OMP_NUM_THREADS=1 $(BIN)/python -W error "$$script"; done
-	$(BIN)/python examples/notebooks/generate.py --check
+	@{ echo '$(BIN)/python examples/notebooks/generate.py --check'; \
+		printf '$(BIN)/python -W error %s\n' examples/*.py examples/papers/plot_*.py; } | $(TWO_AT_A_TIME)
 
 notebooks: $(STAMP)
 	$(BIN)/python examples/notebooks/generate.py
@@ -112,14 +118,14 @@ bench: $(STAMP)
 	@set -e; for script in $(BENCHMARKS); do \
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
-SMALL := audit_estimators compare coverage field flakiness floating_point mutation scale search utility
+SMALL := audit_estimators compare coverage field floating_point mutation scale utility
 field: $(STAMP)
 	$(BIN)/python benchmarks/field.py --data $(DATA) $(FIELD)
 	$(BIN)/python benchmarks/scale.py --figure docs/_static/scale.svg
 
 bench-smoke: export OMP_NUM_THREADS := 1
 bench-smoke: $(STAMP)
-	printf '%s\n' $(SMALL) | xargs -P 2 -I {} $(BIN)/python benchmarks/{}.py --small
+	@printf '$(BIN)/python benchmarks/%s.py --small\n' $(SMALL) | $(TWO_AT_A_TIME)
 
 clean:
 	rm -rf $(VENV) .venv-* docs/_build docs/generated docs/auto_examples

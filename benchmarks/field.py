@@ -322,10 +322,7 @@ TABLES = {
         adult,
         adult_entries,
         (0.01, 0.03, 0.1, 0.5, 1.0),
-        peers=(
-            ("clipped", "diffprivlib", {}),
-            ("boosting-mixed", "interpret", {"raw": True}),
-        ),
+        peers=(("clipped", "diffprivlib", {}), ("boosting-mixed", "interpret", {"raw": True})),
     ),
     "rice": Table(rice, rice_entries, (0.251, 0.74), 4),
     "cancer": Table(
@@ -333,10 +330,7 @@ TABLES = {
         cancer_entries,
         FOUR,
         6,
-        peers=(
-            ("clipped", "diffprivlib", {}),
-            ("boosting", "interpret", {}),
-        ),
+        peers=(("clipped", "diffprivlib", {}), ("boosting", "interpret", {})),
     ),
     "any-cancer": Table(cancer, any_entries(None), FOUR, 3),
     "any-digits": Table(digits, any_entries(None), FOUR, 1),

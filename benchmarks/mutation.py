@@ -48,7 +48,7 @@ GROUPS = {
     "calibration": ["sensitivity/calibration.py", "sensitivity/estimate.py"],
     "mechanisms": ["mechanisms"],
     "accounting": ["accounting"],
-    "plan": ["plan.py", "planning.py"],
+    "plan": ["plan.py", "planning"],
     "codes": ["codes", "core/code.py", "core/spectrum.py"],
     "parameters": ["estimators/parameters.py"],
 }

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,6 +28,7 @@ FLAGS = [
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--hide-scrollbars", "--remote-debugging-pipe"),
 ]
+N_BROWSERS = 2
 PATIENCE = 120  # seconds until an answer counts as missing, on a loaded machine
 WIDTHS, SCHEMES = (1280, 400), ("light", "dark")
 # What is asked of the search, and a page that has to be among the answers.
@@ -288,23 +290,28 @@ def main():
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(BUILT)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
-    n_wrong, started = 0, time.monotonic()
+    started = time.monotonic()
     with Browser(program) as browser:  # of its own: complaints of a page may come late
         seen = " ".join(look(browser, "data:text/html," + quote(PLANTED)))
     for fault in FAULTS:
         assert fault in seen, f"The check is blind: it does not see {fault!r}, only {seen!r}"
-    with Browser(program) as browser:
-        for page in pages:
-            for line in look(browser, f"{address}/{page}", options.shots):
-                print(f"{page}: {line}")
-                n_wrong += 1
-        if not options.pages:
-            for line in search(browser, address):
-                print(f"search: {line}")
-                n_wrong += 1
+
+    def wrong(some):
+        with Browser(program) as browser:
+            for page in some:
+                for line in look(browser, f"{address}/{page}", options.shots):
+                    yield f"{page}: {line}"
+            if not options.pages and some[0] == pages[0]:
+                yield from (f"search: {line}" for line in search(browser, address))
+
+    shares = [pages[i::N_BROWSERS] for i in range(min(N_BROWSERS, len(pages)))]
+    with ThreadPoolExecutor(N_BROWSERS) as pool:
+        lines = [line for each in pool.map(lambda some: [*wrong(some)], shares) for line in each]
     server.shutdown()
-    print(f"{len(pages)} pages looked at in {time.monotonic() - started:.0f} s, {n_wrong} faults.")
-    return n_wrong
+    print(*lines, sep="\n", end="\n" * bool(lines))
+    seconds = time.monotonic() - started
+    print(f"{len(pages)} pages looked at in {seconds:.0f} s, {len(lines)} faults.")
+    return len(lines)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Configuration of the documentation, built by `make docs` with warnings as errors."""
 
+import multiprocessing
 import re
 import sys
 from pathlib import Path
@@ -91,9 +92,11 @@ def use_distinct_colors(gallery_conf, script):
 def begin_with_no_release(gallery_conf, script):
     """Let each example count its own releases only, as where it runs alone."""
     forget_releases()
+    multiprocessing.parent_process = lambda: None  # no worker of another script's budget
 
 
 sphinx_gallery_conf = {
+    "parallel": True,  # as many scripts at a time as Sphinx has jobs
     "reset_modules": ("matplotlib", use_distinct_colors, begin_with_no_release),
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",

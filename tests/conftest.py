@@ -4,15 +4,18 @@ import gc
 import inspect
 import itertools
 import os
+import secrets
 import socket
 import types
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from skdp.mechanisms.noise import OperatingSystemBytes
 from skdp.sensitivity.store import STORE
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -26,9 +29,40 @@ settings.load_profile("skdp")
 
 
 def pytest_addoption(parser):
-    parser.addoption(
-        "--every", type=int, default=1, metavar="N", help="run the first of N cases of each test"
-    )
+    option = partial(parser.addoption, type=int, default=1, metavar="N")
+    option("--every", help="run the first of N cases of each test")
+    option("--runs", help="run N times each test that depends on chance")
+
+
+DRAWN = []
+AGAIN = pytest.StashKey[bool]()
+
+
+def pytest_configure(config):
+    """Note each draw from a source of chance: noise, and samplers without a seed."""
+
+    def noted(function):
+        def draw(*args):
+            DRAWN.append(function)
+            return function(*args)
+
+        return draw
+
+    if config.getoption("runs") > 1:
+        OperatingSystemBytes.bytes = noted(OperatingSystemBytes.bytes)
+        secrets.randbits = noted(secrets.randbits)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Run a test in which chance has a part again and again, with new fixtures."""
+    DRAWN.clear()
+    done = yield
+    if DRAWN and not item.stash.get(AGAIN, False):
+        item.stash[AGAIN] = True
+        for left in reversed(range(item.config.getoption("runs") - 1)):
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=None if left else nextitem)
+    return done
 
 
 @pytest.hookimpl(tryfirst=True)

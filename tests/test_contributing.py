@@ -1,7 +1,11 @@
 """What the files for contributors say of the project is so."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 import skdp
 
@@ -71,3 +75,12 @@ def test_the_examples_use_public_names_and_those_that_the_page_promises():
     assert exported
     assert set(exported) <= set(skdp.__all__)
     assert not re.search(r"skdp[\w.]*\._", blocks)
+
+
+@pytest.mark.slow
+def test_what_depends_on_chance_is_run_again_where_that_is_asked_for():
+    """A doctest that draws no noise is run once."""
+    paths = ["tests/mechanisms/test_third_party.py", "skdp/core/guarantee.py"]
+    command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "--runs", "3"]
+    run = subprocess.run([*command, *paths], cwd=ROOT, capture_output=True, text=True)
+    assert "6 passed" in run.stdout  # three doctests, and one test three times

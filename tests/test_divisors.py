@@ -12,24 +12,10 @@ from sklearn.linear_model import LinearRegression, RidgeClassifier
 from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import (
-    MaxAbsScaler,
-    RobustScaler,
-    StandardScaler,
-)
+from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 
-from skdp import (
-    ClipBox,
-    ClipNorm,
-    LaplaceMechanism,
-    PrivateEstimator,
-    PublicDataOracle,
-    load,
-)
-from skdp.estimators.catalog.repairs import (
-    from_triangle,
-    nearest_covariance,
-)
+from skdp import ClipBox, ClipNorm, LaplaceMechanism, PrivateEstimator, PublicDataOracle, load
+from skdp.estimators.catalog.repairs import from_triangle, nearest_covariance
 from tests import helpers
 from tests.helpers import sampler
 

@@ -153,8 +153,7 @@ def test_advice_names_predictions_where_these_score_more_at_no_further_fit(monke
 
 
 @pytest.mark.parametrize(
-    ("estimator", "epsilon"),
-    [(SVM, 1.0), (make_pipeline(SCALER, LogisticRegression(C=0.01)), 0.3)],
+    ("estimator", "epsilon"), [(SVM, 1.0), (make_pipeline(SCALER, LogisticRegression(C=0.01)), 0.3)]
 )
 def test_no_advice_where_predictions_score_no_more_or_fail(estimator, epsilon):
     def fails_for_anchors(n_samples, rng):

@@ -116,10 +116,7 @@ EXACT_FITS = [
     *(
         (LogisticRegression(C=C, **TIGHT, **options), FAR, "coef_ intercept_")
         for C in (1e-3, 1e5)
-        for options in (
-            {"fit_intercept": False},
-            {"solver": "liblinear", "intercept_scaling": 2.0},
-        )
+        for options in ({"fit_intercept": False}, {"solver": "liblinear", "intercept_scaling": 2.0})
     ),
 ]
 
@@ -240,9 +237,7 @@ def test_no_record_is_refused_not_even_by_a_search(data, scaler):
         assert model.fit(X, y if is_labeled else response).guarantee_.gamma == 0
         if estimator in (labeled[0], ridge):
             search = PrivateSearchCV(
-                model,
-                {"estimator__clipnorm__radius": [0.5, 1.0]},
-                y_range=(0, 1),
+                model, {"estimator__clipnorm__radius": [0.5, 1.0]}, y_range=(0, 1)
             ).fit(X, y if is_labeled else response)
             assert (search.guarantee_.gamma, search.guarantee_.epsilon) == (0, 3)
 

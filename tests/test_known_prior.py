@@ -127,11 +127,7 @@ def test_data_unlike_the_prior_are_as_private_and_worse_served(plans, mechanism)
 def test_a_code_is_kept_for_later_releases_at_another_epsilon(plans):
     first = plans[MECHANISMS[1]]
     again = plan_release(
-        means,
-        n_samples=N,
-        like=X,
-        mechanism=L2LaplaceMechanism(3.0),
-        sensitivity=first.sensitivity,
+        means, n_samples=N, like=X, mechanism=L2LaplaceMechanism(3.0), sensitivity=first.sensitivity
     )
     assert again.mechanism.geometry == first.mechanism.geometry
     assert again.sensitivity == first.sensitivity

@@ -98,11 +98,7 @@ def test_the_search_finds_what_is_there(estimator):
 
 
 BOX = BernsteinTransformer(2, 1, feature_range=(-6, 6))
-MACHINES = [
-    KernelDensity(bandwidth=2.0),
-    SVC(),
-    KNeighborsRegressor(),
-]
+MACHINES = [KernelDensity(bandwidth=2.0), SVC(), KNeighborsRegressor()]
 
 
 def machine_dataset(machine, X, labels, response):

@@ -34,11 +34,7 @@ def mean(X):
     return X.mean(axis=0)
 
 
-BAD = {
-    "text": (np.full((6, 2), "a"), Y),
-    "columns": (X[:, 0], Y),
-    "responses": (X, Y[:5]),
-}
+BAD = {"text": (np.full((6, 2), "a"), Y), "columns": (X[:, 0], Y), "responses": (X, Y[:5])}
 
 
 class Releases(RuleBasedStateMachine):

@@ -17,9 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import (
-    StandardScaler,
-)
+from sklearn.preprocessing import StandardScaler
 
 from skdp import (
     BernsteinTransformer,
@@ -137,11 +135,7 @@ def test_numbers_that_public_records_of_other_people_decide_are_marked(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("ensemble", "labels"),
-    [
-        (VotingClassifier, [1, 2]),
-        (None, [True, False]),
-    ],
+    ("ensemble", "labels"), [(VotingClassifier, [1, 2]), (None, [True, False])]
 )
 def test_of_two_classes_it_is_said_for_which_one_coefficients_speak(ensemble, labels):
     """Members of an ensemble are given numbers of classes, but named after them."""

@@ -12,13 +12,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from skdp import (
-    BudgetExceededError,
-    LaplaceMechanism,
-    LedgerError,
-    PrivacyGuarantee,
-    plan_release,
-)
+from skdp import BudgetExceededError, LaplaceMechanism, LedgerError, PrivacyGuarantee, plan_release
 from skdp.accounting import PrivacyAccountant, ledger
 
 ONE = PrivacyGuarantee(epsilon=1.0)

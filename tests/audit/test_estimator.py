@@ -69,8 +69,7 @@ def at_a_share_of_k(estimate, share):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("mechanism", "share", "n_pairs"),
-    [(LAPLACE, 0.25, 20), (GaussianMechanism(1.0, 1e-3), 0.1, 8)],
+    ("mechanism", "share", "n_pairs"), [(LAPLACE, 0.25, 20), (GaussianMechanism(1.0, 1e-3), 0.1, 8)]
 )
 def test_a_kept_promise_passes_and_a_share_of_the_rank_is_caught(mechanism, share, n_pairs):
     # The verdict is at 1e-3, so two honest audits fail by chance with probability 2e-3 over seeds.

@@ -7,20 +7,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from benchmarks.gallery import (
-    Case,
-    GaussianNoise,
-    LaplaceNoise,
-    RandomizedResponse,
-    broken_cases,
-    honest_cases,
-)
+from benchmarks.gallery import BROKEN, HONEST, Case, GaussianNoise, LaplaceNoise, RandomizedResponse
 from skdp.audit import audit_epsilon
 from skdp.audit.certificates import label_bound
 from skdp.audit.outputs import as_outputs
 
-HONEST = {case.name: case for case in honest_cases()}
-BROKEN = {case.name: case for case in broken_cases()}
 REPETITIONS = 100
 # 24 tests of a bound whose level is .05 or less: more than this many of 100 repetitions above the
 # truth have probability 1e-6 in each, 3e-5 in all. A bound that is above the truth in a quarter of
@@ -105,7 +96,7 @@ def test_each_method_catches_the_broken_and_sees_the_honest_clearly(method):
 
 def test_delta_is_audited_by_the_pair_test():
     # N(x, sigma) at the analytic sigma of (1, .01) is honest and at half of it is not.
-    honest, broken = (Case("", GaussianNoise(s * 1.877876), (0.0, 1.0)) for s in (1, 0.5))
+    honest, broken = (Case(GaussianNoise(s * 1.877876), (0.0, 1.0)) for s in (1, 0.5))
     options = {"delta": 0.01, "method": "pair", "alpha": 1e-4}
     result = audit(honest, 0, **options)
     assert not result.violated
@@ -125,7 +116,7 @@ def test_the_seed_repeats_the_audit():
     for rng in (None, np.random.default_rng(1)):
         result = audit(case, rng, n_search=1000, n_final=1000)
         assert audit(case, result.seed, n_search=1000, n_final=1000) == result
-    few = audit(Case("coin", RandomizedResponse(0.75), (0, 1)), 0, n_search=100, n_final=1)
+    few = audit(Case(RandomizedResponse(0.75), (0, 1)), 0, n_search=100, n_final=1)
     assert 0.0 <= few.lower_bound <= few.resolution
 
 
@@ -255,10 +246,7 @@ def test_a_leak_in_digits_or_special_outputs_is_found(name, method):
 
 @pytest.mark.parametrize(
     "written",
-    [
-        lambda v: np.rint(1000 * v).astype(int),
-        lambda v: np.clip(v, 0, 1).astype(np.float16),
-    ],
+    [lambda v: np.rint(1000 * v).astype(int), lambda v: np.clip(v, 0, 1).astype(np.float16)],
     ids=["thousandths", "float16 with atoms"],
 )
 def test_the_local_method_sees_densities_in_low_resolution(written):

@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from skdp.codes.pilots import (
-    least_changes,
-    with_least_changes,
-    with_rare_changes,
-    without_rounding,
-)
+from skdp.codes.pilots import least_changes, with_least_changes, with_rare_changes, without_rounding
 from skdp.core.metric import KnownMetric, LocalMetric
 
 

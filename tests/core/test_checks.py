@@ -49,10 +49,7 @@ COUNTS = {
     "mean_bound": ("n_samples", lambda n: mean_bound(n, ranges=(0, 1))),
     "svm_bound": ("n_features", lambda n: svm_bound(SVC(kernel="linear"), 5, n)),
     "attack": ("n_iter", lambda n: find_large_sensitivity(np.mean, ORACLE, 5, n)),
-    "search": (
-        "n_search",
-        lambda n: AUDIT(n_search=n),
-    ),
+    "search": ("n_search", lambda n: AUDIT(n_search=n)),
     "final": ("n_final", lambda n: AUDIT(n_final=n)),
     "pairs": ("pairs", lambda n: audit_estimator(MODEL, X[:, None], Y, oracle=ORACLE, pairs=n)),
     "record": (

@@ -12,7 +12,9 @@ from skdp import (
     Oracle,
     PrivacyLeakWarning,
     PrivateEstimator,
+    PublicDataOracle,
     SensitivitySampler,
+    release,
 )
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import has_independent_records
@@ -150,15 +152,28 @@ def has_attribute(n_samples, rng):
 
 
 has_attribute.table = X
-HOLDERS = [Holds(X), Holds([X]), Holds((X, None)), KernelDensity().fit(X)]
-HOLDERS += [HasProperty(), HasTable(), has_attribute]
+
+
+def with_default(n_samples, rng, table=X):
+    return table[rng.integers(20, size=n_samples)]
+
+
+LABELED = PublicDataOracle(np.ones((20, 1)), X[:, 0])
+HOLDERS = [Holds(X), Holds([X]), Holds((X, None)), KernelDensity().fit(X), HasProperty()]
+HOLDERS += [HasTable(), has_attribute, PublicDataOracle(X), PublicDataOracle(X[::-1])]
+HOLDERS += [with_default, functools.partial(with_default, table=X), LABELED]
 
 
 @pytest.mark.loop("oracle", HOLDERS)
 def test_private_records_are_found_in_an_oracle(oracle):
     check_is_public(as_oracle(oracle), Dataset(X.copy()))
-    with pytest.raises(ValueError, match="holds the private records, in the attribute"):
+    with pytest.raises(ValueError, match="holds the private records") as caught:
         check_is_public(as_oracle(oracle), Dataset(X))
+    assert str(X[0, 0])[:6] not in str(caught.value)
+    if oracle is not LABELED:
+        noise = {"mechanism": LaplaceMechanism(1.0), "sensitivity": SensitivitySampler(oracle)}
+        with pytest.raises(ValueError, match="holds the private records"):
+            release(np.mean, X, **noise)
 
 
 def reads_a_part(n_samples, rng):

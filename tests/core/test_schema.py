@@ -1,6 +1,5 @@
 """The form of the data: what is converted, what is refused, and what an estimate is good for."""
 
-import functools
 import json
 import pickle
 
@@ -11,7 +10,6 @@ import pytest
 from scipy import sparse
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import Ridge, SGDRegressor
-from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
@@ -26,7 +24,6 @@ from skdp import (
 )
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Form, Schema, declared
-from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.trial import check_is_public
 
 rng = np.random.default_rng(0)
@@ -113,11 +110,7 @@ REFUSED = {
     "no bool": (np.array([True]), np.array([2]), "bool, which cannot hold"),
     "overflow": (np.float32([0]), np.array([1e300]), "float32, which cannot hold its values"),
     "digits": (np.array([0.5]), np.array(["1"]), "<U1, and that of the data float64"),
-    "numbers for strings": (
-        np.array(["a"]),
-        np.array([1.0]),
-        "and that of the data string",
-    ),
+    "numbers for strings": (np.array(["a"]), np.array([1.0]), "and that of the data string"),
     "a gap": (np.array([1]), np.array([np.nan]), "which cannot hold"),
     "columns": (X, X[:, :1], "its X has 1 column, and that of the data has 2 columns"),
     "sparse columns": (sparse.csr_array(X), sparse.csr_array(X[:, :1]), "has 1 column, and"),
@@ -287,34 +280,6 @@ def test_an_estimate_made_without_data_has_the_form_of_the_oracle():
         released(mean, X.astype(np.float32), None, **options)
 
 
-def with_default(n, rng, table=X):
-    return table[rng.integers(len(table), size=n)]
-
-
-HOLDERS = {
-    "public table": lambda data: PublicDataOracle(data),
-    "view": lambda data: PublicDataOracle(data[::-1]),
-    "partial": lambda data: functools.partial(with_default, table=data),
-    "default": lambda data: with_default,
-    "density": lambda data: KernelDensity(bandwidth=0.1).fit(data),
-    "labels": lambda data: PublicDataOracle(X_public, data[:, 0]),
-}
-
-
-@pytest.mark.loop("name", HOLDERS)
-def test_an_oracle_that_holds_the_private_records_is_refused(name):
-    oracle = HOLDERS[name](X)
-    with pytest.raises(ValueError, match="holds the private records") as caught:
-        check_is_public(as_oracle(oracle), Dataset(X))
-    assert str(X[0, 0])[:6] not in str(caught.value)
-    message = "holds the private records"
-    if name != "labels":
-        with pytest.raises(ValueError, match=message):
-            released(mean, X, oracle)
-        with pytest.raises(ValueError, match=message):
-            model(StandardScaler(), oracle).fit(X)
-
-
 def test_private_records_are_recognized_before_they_are_converted():
     """An estimator gets an array of a frame whose columns have numbers for names."""
     mixed = pd.DataFrame({0: X[:, 0], 1: np.arange(60)})
@@ -331,17 +296,6 @@ def test_other_containers_of_private_records_are_refused_too(data):
     with pytest.raises(ValueError, match="holds the private records"):
         check_is_public(PublicDataOracle(data), Dataset(data))
     check_is_public(PublicDataOracle(data[:30]), Dataset(data[30:]))
-
-
-class Buffered:
-    """Returns views of one buffer."""
-
-    def __init__(self):
-        self.buffer = np.empty((100, 2))
-
-    def __call__(self, n_samples, rng):
-        rng.random(out=self.buffer[:n_samples])
-        return self.buffer[:n_samples]
 
 
 @pytest.mark.parametrize(
@@ -371,10 +325,6 @@ def test_an_oracle_that_does_not_draw_from_its_generator_is_refused(oracle, mess
         released(mean, data, oracle)
     with pytest.raises(ValueError, match=message):
         sampler(oracle).sample(mean, 60, LaplaceMechanism(1.0).geometry)
-
-
-def test_an_oracle_may_return_views_of_one_buffer():
-    assert released(mean, X, Buffered()).value.shape == (2,)
 
 
 def test_a_small_domain_is_no_constant():
@@ -459,17 +409,3 @@ def test_what_a_target_writes_reaches_neither_the_private_records_nor_the_other_
     value = released(halve, private, lambda n, rng: kind(rng.uniform(size=(n, 2)))).sensitivity
     assert str(private) == str(untouched)
     assert value.value < 1 / 60
-
-
-def test_what_a_target_writes_does_not_reach_the_records_of_the_oracle():
-    table = np.random.default_rng(0).uniform(size=(5000, 2))
-    before = table.copy()
-
-    def window(n, rng):
-        start = rng.integers(len(table) - n)
-        return table[start : start + n]
-
-    estimator = Ridge(copy_X=False)
-    model(estimator, lambda n, rng: (window(n, rng), rng.uniform(size=n))).fit(X.copy(), y)
-    released(halve, X, window)
-    np.testing.assert_array_equal(table, before)

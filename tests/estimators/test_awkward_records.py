@@ -13,16 +13,8 @@ import sklearn
 from scipy import optimize
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.covariance import (
-    EmpiricalCovariance,
-    LedoitWolf,
-    MinCovDet,
-)
-from sklearn.decomposition import (
-    PCA,
-    IncrementalPCA,
-    TruncatedSVD,
-)
+from sklearn.covariance import EmpiricalCovariance, LedoitWolf, MinCovDet
+from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.mixture import GaussianMixture

@@ -169,15 +169,9 @@ def assert_in_range(restored):
         np.testing.assert_allclose(products, np.eye(len(products)), atol=1e-6)
 
 
-SLOW = {  # they iterate, for each pair
-    *("MinCovDet", "LogisticRegressionCV", "PowerTransformer"),
-}
-
-
+SLOW = {"MinCovDet", "LogisticRegressionCV", "PowerTransformer"}  # they iterate, for each pair
 # Their public fit needs records such as theirs; that of the others is made without any.
-NEEDS_RECORDS = {
-    *("CategoricalNB", "OneHotEncoder", "OrdinalEncoder", "TfidfTransformer"),
-}
+NEEDS_RECORDS = {*("CategoricalNB", "OneHotEncoder", "OrdinalEncoder", "TfidfTransformer")}
 
 
 def release_privately(case):

@@ -21,12 +21,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LassoCV, LogisticRegression, Ridge, RidgeCV, SGDRegressor
 from sklearn.mixture import GaussianMixture
-from sklearn.model_selection import (
-    KFold,
-    PredefinedSplit,
-    ShuffleSplit,
-    TimeSeriesSplit,
-)
+from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, TimeSeriesSplit
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputRegressor
 from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
@@ -36,10 +31,7 @@ from skdp import LaplaceMechanism, PrivateEstimator, PublicDataOracle, Sensitivi
 from skdp.core.dataset import Dataset
 from skdp.estimators.configuration import check_configuration, without_side_effects
 from skdp.estimators.inputs import order_matters, reorder
-from skdp.estimators.members import (
-    fitted_parts,
-    split_name,
-)
+from skdp.estimators.members import fitted_parts, split_name
 from skdp.estimators.parameters import ParameterTarget
 from skdp.planning.releases import kind_of_release
 from tests.estimator_cases import COMPOSED, LINES

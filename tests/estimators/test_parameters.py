@@ -1,10 +1,11 @@
-"""Fitted attributes to a vector and back."""
+"""Fitted attributes to a vector and back, and how much each number matters to the output."""
 
 import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
@@ -16,11 +17,10 @@ from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import reorder
 from skdp.estimators.parameters import ParameterTarget
 
-X, y = make_classification(
+TABLE, LABELS = make_classification(
     n_samples=120, n_features=5, n_informative=4, n_redundant=0, n_classes=3, random_state=0
 )
-X_other, y_other = X[60:], y[60:]
-X, y = X[:60], y[:60]
+X, y, X_other, y_other = TABLE[:60], LABELS[:60], TABLE[60:], LABELS[60:]
 
 
 def make_target(estimator, release="auto", y_public=y_other):
@@ -34,14 +34,7 @@ def output(estimator, X):
     raise AssertionError("no output")
 
 
-LINEAR = [
-    LinearRegression,
-    LinearSVC,
-    LogisticRegression,
-    Ridge,
-    SGDClassifier,
-    StandardScaler,
-]
+LINEAR = [LinearRegression, LinearSVC, LogisticRegression, Ridge, SGDClassifier, StandardScaler]
 
 
 def configurations():
@@ -154,3 +147,62 @@ def test_parameters_that_a_fit_might_change_are_cloned(monkeypatch):
     monkeypatch.setattr(LinearSVC, "fit", fit_that_doubles)
     np.testing.assert_array_equal(target(X, y, seed=3), target(X, y, seed=3))
     assert weights == {0: 1.0, 1: 2.0, 2: 1.0}
+
+
+# The output metric: finite differences against closed forms
+
+
+def target_of_all(estimator, y=LABELS):
+    return ParameterTarget(estimator, "auto", clone(estimator).fit(TABLE, y))
+
+
+def second_moments(X):
+    with_one = np.column_stack([X, np.ones(len(X))])
+    return with_one.T @ with_one / len(X)
+
+
+def test_each_class_has_a_block_of_its_own():
+    metric = target_of_all(LogisticRegression()).output_metric(TABLE, LABELS)
+    moments = second_moments(TABLE)
+    expected = np.zeros((18, 18))
+    expected[:15, :15] = np.kron(np.eye(3), moments[:5, :5])
+    expected[:15, 15:] = np.kron(np.eye(3), moments[:5, 5:])
+    expected[15:, :15] = expected[:15, 15:].T
+    expected[15:, 15:] = np.eye(3)
+    np.testing.assert_allclose(metric, expected, atol=1e-6)
+
+
+def test_public_steps_before_the_model_are_applied():
+    scaler = FrozenEstimator(StandardScaler().fit(TABLE))
+    metric = target_of_all(make_pipeline(scaler, LinearSVC())).output_metric(TABLE)
+    np.testing.assert_allclose(np.diag(metric), 1, atol=1e-6)
+
+
+def test_transformed_records_count_as_output():
+    """z = (x - mean) / sqrt(var): the squared slope in the mean is 1 / var."""
+    target = target_of_all(StandardScaler())
+    metric = target.output_metric(TABLE).matrix
+    np.testing.assert_allclose(np.diag(metric)[:5], 1 / target.public_fit.var_, rtol=1e-4)
+
+
+def test_directions_that_bend_are_believed_by_half():
+    """A released scaler before a model: null directions of J'J matter for large changes."""
+    target = target_of_all(make_pipeline(StandardScaler(), LinearSVC()))
+    metric = target.output_metric(TABLE).matrix
+    scale = np.sqrt(np.diag(metric))
+    correlations = metric / np.outer(scale, scale)
+    off_diagonal = correlations - np.eye(len(scale))
+    assert 0.4 < np.abs(off_diagonal).max() < 0.5 + 1e-9
+    assert np.linalg.eigvalsh(correlations)[0] > 0.5 - 1e-9
+    fixed = FrozenEstimator(StandardScaler().fit(TABLE))
+    straight = target_of_all(make_pipeline(fixed, LinearSVC())).output_metric(TABLE)
+    assert np.linalg.matrix_rank(straight) == 18
+
+
+def test_zero_parameters_are_moved_too():
+    target = target_of_all(Ridge(), LABELS.astype(float))
+    target.public_fit.coef_[2] = 0.0
+    np.testing.assert_allclose(target.output_metric(TABLE), second_moments(TABLE), atol=1e-6)
+    target.public_fit.coef_[:] = 0.0
+    target.public_fit.intercept_ = np.float64(0.0)
+    np.testing.assert_allclose(target.output_metric(TABLE), second_moments(TABLE), atol=1e-6)

@@ -28,12 +28,7 @@ from skdp import (
     release,
 )
 from skdp.core.identity import key_of
-from skdp.functions import (
-    BernsteinTarget,
-    ReleasedClassifier,
-    ReleasedDensity,
-    ReleasedRegressor,
-)
+from skdp.functions import BernsteinTarget, ReleasedClassifier, ReleasedDensity, ReleasedRegressor
 from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.functions.lattice import lattice_metric
 
@@ -328,13 +323,6 @@ class Summary(Target):
 
     def __call__(self, *dataset, seed):
         return np.array(dataset[0].mean())
-
-
-def test_number_of_variables_of_a_black_box_comes_from_the_box():
-    for box, n_features in [((0, 1), 1), ([(0, 1)], 1), ([(0, 1), (2, 3), (4, 5)], 3)]:
-        target = BernsteinTarget(share_below, BernsteinTransformer(2, feature_range=box))
-        assert target.transformer.n_features_in_ == n_features
-    assert BernsteinTarget(share_below, fitted(2, n_features=2)).transformer.n_features_in_ == 2
 
 
 def test_a_box_that_most_records_of_the_oracle_miss_is_refused():

@@ -196,12 +196,6 @@ def test_parameters_follow_scikit_learn(mechanism, promised, order, others):
     assert math.isinf(clone(mechanism).set_params(epsilon=math.inf).guarantee().epsilon)
 
 
-@pytest.mark.loop("make", ALL)
-@pytest.mark.loop("epsilon", [1.0, math.inf])
-def test_without_a_decoder_all_is_learned_from_the_data(make, epsilon):
-    assert make(epsilon).share_learned(1.0) == 1.0
-
-
 @pytest.mark.loop("make", [*ALL, lambda epsilon: GaussianMechanism(epsilon, np.float32(1e-5))])
 @pytest.mark.loop(
     "epsilon",

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from skdp.mechanisms.discrete import MAX_SCALE
-from skdp.mechanisms.gaussian import (
-    gaussian_delta,
-    gaussian_scale,
-    gaussian_sigma,
-    lattice_delta,
-)
+from skdp.mechanisms.gaussian import gaussian_delta, gaussian_scale, gaussian_sigma, lattice_delta
 
 GRID = list(itertools.product([0.01, 0.1, 0.5, 1, 3, 10, 30, 100], [1e-10, 1e-5, 0.01, 0.3, 0.9]))
 

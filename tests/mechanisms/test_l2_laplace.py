@@ -19,12 +19,7 @@ from skdp import (
     plan_release,
     release,
 )
-from skdp.mechanisms.discrete import (
-    MAX_SCALE,
-    bernoulli_exp_of,
-    discrete_l2_laplace,
-    excess_digits,
-)
+from skdp.mechanisms.discrete import MAX_SCALE, bernoulli_exp_of, discrete_l2_laplace, excess_digits
 from skdp.mechanisms.noise import byte_source
 from skdp.risk import PureLoss, privacy_loss_distribution
 

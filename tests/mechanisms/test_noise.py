@@ -9,11 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdp.mechanisms.discrete import MAX_SCALE
-from skdp.mechanisms.noise import (
-    Lattice,
-    OperatingSystemBytes,
-    byte_source,
-)
+from skdp.mechanisms.noise import Lattice, OperatingSystemBytes, byte_source
 
 
 @pytest.mark.loop(
@@ -69,10 +65,7 @@ def test_extreme_noise_hides_the_value_completely():
         assert np.isnan(lattice.to_floats(values, np.full(5, end))).all()
 
 
-@given(
-    sensitivity=st.floats(1e-300, 1e300),
-    parts=st.floats(1, 1e6),
-)
+@given(sensitivity=st.floats(1e-300, 1e300), parts=st.floats(1, 1e6))
 def test_step_is_fine_but_not_too_fine(sensitivity, parts):
     ratio = Fraction(2) ** Lattice.fine(sensitivity, parts).exponent * 2**14 * Fraction(parts)
     assert Fraction(1, 4) * Fraction(sensitivity) < ratio <= Fraction(sensitivity)

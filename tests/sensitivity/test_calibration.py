@@ -26,8 +26,7 @@ calibrations = st.sampled_from(CALIBRATIONS)
 
 
 @pytest.mark.loop(
-    ("gamma", "n_pairs"),
-    [(0.2, 61), (0.1, 285), (0.05, 1305), (0.01, 41971), (0.001, 5486187)],
+    ("gamma", "n_pairs"), [(0.2, 61), (0.1, 285), (0.05, 1305), (0.01, 41971), (0.001, 5486187)]
 )
 def test_dkw_fewest_pairs(gamma, n_pairs):
     statistic = order_statistic(gamma, calibration="dkw")

@@ -196,11 +196,7 @@ def test_draw_brings_records_into_the_form_of_others(dataset, reference):
         ((FRAME,), (X2,), "its X holds object, and that of the data float64"),
         ((X2, [0]), None, "returned 1 responses. It must return n_samples=2"),
         ((np.zeros((3, 2)),), None, "returned 3 records. It must return n_samples=2"),
-        (
-            (FRAME.assign(age=np.inf),),
-            None,
-            "X with a number .* in column 'age'. Leave",
-        ),
+        ((FRAME.assign(age=np.inf),), None, "X with a number .* in column 'age'. Leave"),
         ((X2, [0.0, np.nan]), None, "returned y with a number"),
         ((X2, ["a", "b"]), (X2, [0, 1]), "its y holds <U1, and that of the data int64"),
         (None, None, r"What the oracle .* returns must be X or a tuple"),

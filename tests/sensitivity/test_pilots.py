@@ -7,9 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from skdp import LaplaceMechanism, SensitivitySampler, release
-from skdp.codes.encoder import with_learned_code
 from skdp.functions import AdditiveTarget
-from skdp.sensitivity import execution
 from skdp.sensitivity import pairs as pairs_module
 from skdp.sensitivity import sampler as sampler_module
 
@@ -68,20 +66,6 @@ def test_no_record_of_a_pilot_pair_is_in_another_pair():
     assert len(pilots) == 40 * 6 * 3
     assert not pilots & {float(value) for X in seen[3:] for value in X.ravel()}
     assert not pilots & set(watched.public_dataset(5)[0].ravel().tolist())
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("seconds", [0.0, 1e-3, 1e9])
-def test_differences_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, seconds):
-    expected = sampler().pilots(mean, 5)
-    monkeypatch.setattr(execution, "CHUNK_SECONDS", seconds)
-    pilots = sampler(n_jobs=n_jobs).pilots(mean, 5)
-    assert [each.tobytes() for each in pilots] == [each.tobytes() for each in expected]
-
-
-def learned(mechanism):
-    values, differences = sampler().pilots(mean, 5)
-    return with_learned_code(mechanism, values, differences, n_samples=5, level=0.9)
 
 
 def test_failed_pairs_are_left_out():

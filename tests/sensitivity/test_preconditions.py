@@ -209,11 +209,7 @@ def test_a_bound_serves_only_the_machine_that_it_was_made_for(estimator, options
 )
 def test_what_remains_assumed_is_said(sensitivity, said):
     plan = plan_release(
-        column_means,
-        n_samples=N,
-        like=X,
-        mechanism=LaplaceMechanism(1.0),
-        sensitivity=sensitivity,
+        column_means, n_samples=N, like=X, mechanism=LaplaceMechanism(1.0), sensitivity=sensitivity
     )
     oracle = f"{plan.guarantee.oracle}: " if plan.guarantee.oracle else ""
     assert said in f"{oracle}{plan.guarantee.assumed}"

@@ -12,13 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from skdp import (
-    BernsteinTransformer,
-    PublicDataOracle,
-    SensitivitySampler,
-    Target,
-    UniformOracle,
-)
+from skdp import BernsteinTransformer, PublicDataOracle, SensitivitySampler, Target, UniformOracle
 from skdp.core.dataset import as_dataset
 from skdp.core.target import FunctionTarget, pair_values
 from skdp.estimators.parameters import ParameterTarget
