@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -100,6 +100,17 @@ def test_methods_are_those_of_the_estimator(estimator, release, methods, absent)
         assert "x0" in model.set_output(transform="pandas").transform(X).columns
     else:
         assert model.score(X) == model.score_samples(X).mean()
+
+
+def test_clone_and_nested_parameters():
+    model = private(LinearSVC(C=2.0)).fit(X, y)
+    copied = clone(model).set_params(estimator__C=3.0, mechanism__epsilon=7.0)
+    copied.set_params(sensitivity__gamma=0.2)
+    parameters = copied.get_params()
+    assert (parameters["estimator__C"], parameters["mechanism__epsilon"]) == (3.0, 7.0)
+    assert parameters["sensitivity__gamma"] == 0.2
+    assert model.get_params()["estimator__C"] == 2.0
+    assert not hasattr(copied, "estimator_")
 
 
 def test_reused_estimate_needs_no_new_pairs(tmp_path):

@@ -107,6 +107,12 @@ def test_a_larger_norm_bounds_the_smaller_ones_of_its_code():
     assert not any(one.bounds(other) or other.bounds(one) for one, other in pairs)
 
 
+def test_errors_do_not_cancel_in_a_code():
+    errors = np.array([[1.0, 1.0, 0.0]])
+    for coded in CODED:
+        assert CODE.reach(errors)[0] == 2.5 > norm(coded, errors)
+
+
 def test_a_geometry_is_stored_bit_for_bit():
     for geometry in [*GEOMETRIES, *CODED]:
         again = Geometry.from_dict(json.loads(json.dumps(geometry.to_dict(), allow_nan=False)))
