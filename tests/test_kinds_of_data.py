@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingRegressor, StackingRegressor, VotingRegressor
@@ -30,6 +31,7 @@ from sklearn.preprocessing import (
     OrdinalEncoder,
     StandardScaler,
 )
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import all_estimators, get_tags
 
@@ -72,6 +74,17 @@ def table_model(last):
     encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     columns = make_column_transformer((encode, ["town"]), (StandardScaler(), ["height", "age"]))
     return make_pipeline(columns, last)
+
+
+@pytest.mark.loop("dtype", [np.float32, np.float64, np.int64, np.int32])
+@pytest.mark.loop(
+    "estimator", [LinearSVC(), Ridge(), StandardScaler(), KMeans(2, n_init=1), PCA(2)]
+)
+def test_number_types(estimator, dtype):
+    records = (10 * X).astype(dtype)
+    model = private(estimator, 10 * X_public, public_labels).fit(records, labels)
+    method = "predict" if hasattr(estimator, "predict") else "transform"
+    assert np.isfinite(getattr(model, method)(records)).all()
 
 
 @pytest.mark.parametrize("library", [pd, pl])

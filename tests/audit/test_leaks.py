@@ -7,8 +7,10 @@ import joblib
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.linear_model import Ridge
+from sklearn.base import BaseEstimator, clone
+from sklearn.cluster import KMeans
+from sklearn.linear_model import HuberRegressor, Ridge
+from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -114,6 +116,22 @@ def test_the_way_to_a_leak_is_told():
     where = {leak.where: leak for leak in find_leaks(model, X)}
     assert not {path for path in where if "steps[0]" in path}  # it holds means only
     assert find_leaks(Holder({"a": [0, X[0]]}), X)[0].where == "kept['a'][1]"
+
+
+@pytest.mark.parametrize(
+    ("model", "where", "kind"),
+    [
+        (KMeans(3, random_state=0), "labels_", "one per record"),
+        (SVC(), "support_vectors_", "records"),
+        (KernelDensity(), "tree_", "records"),
+        (HuberRegressor(), "outliers_", "one per record"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_fitted_estimators_of_scikit_learn_are_known_to_leak(model, where, kind):
+    y = LABELS if isinstance(model, SVC) else Y
+    found = find_leaks(clone(model).fit(X, y), X)
+    assert any(leak.where.startswith(where) and leak.kind == kind for leak in found)
 
 
 def test_as_many_attributes_as_records_are_no_leak():

@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from skdp.core.dataset import Dataset, n_columns, n_records, neighboring_pair, take_records
+from skdp.core.dataset import (
+    Dataset,
+    as_dataset,
+    column_names,
+    n_columns,
+    n_records,
+    neighboring_pair,
+    take_records,
+)
 from skdp.core.plain import find_non_finite
 
 MATRICES = {
@@ -95,6 +103,24 @@ def test_neighboring_pair_needs_two_records():
         neighboring_pair(Dataset(np.zeros((1, 2))))
 
 
+def test_as_dataset():
+    X, y = np.zeros((2, 1)), np.ones(2)
+    for sample in (X, (X,), (X, None), (X, None, None), Dataset(X)):
+        assert as_dataset(sample).parts == (X,)
+    for sample in ((X, y), (X, y, None), Dataset(X, y)):
+        assert as_dataset(sample).parts == (X, y)
+    assert as_dataset((X, y, y)).parts == (X, y, y)
+
+
+@pytest.mark.parametrize(
+    ("sample", "got"), [(None, "None"), ((None, 1), "a tuple of 2"), ((1, 2, 3, 4), "a tuple of 4")]
+)
+def test_as_dataset_refuses(sample, got):
+    message = rf"The oracle f must be X or a tuple \(X, y\) or \(X, y, .*\). Got {got}."
+    with pytest.raises(TypeError, match=message):
+        as_dataset(sample, "The oracle f")
+
+
 @pytest.mark.loop("thing", [3.0, "text", {"a": [1]}, np.float64(1), np.array(1.0), None])
 def test_what_holds_no_records_is_refused(thing):
     with pytest.raises(TypeError, match=f"or a list. Got {type(thing).__name__}"):
@@ -102,6 +128,16 @@ def test_what_holds_no_records_is_refused(thing):
     if not isinstance(thing, np.ndarray):
         with pytest.raises(TypeError, match="Records must come as"):
             take_records(thing, np.array([0]))
+
+
+def test_columns():
+    frame = pd.DataFrame({"a": [1], "b": [2]})
+    assert column_names(frame) == column_names(pl.DataFrame({"a": [1], "b": [2]})) == ["a", "b"]
+    assert column_names(pd.DataFrame([[1, 2]])) is None  # numbers are no names
+    assert column_names(np.zeros((1, 2))) is None
+    assert n_columns(["a text", "another"]) is None
+    assert n_columns([]) is None
+    assert n_columns(np.zeros((2, 3, 4))) is None
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

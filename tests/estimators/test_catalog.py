@@ -169,7 +169,11 @@ def assert_in_range(restored):
         np.testing.assert_allclose(products, np.eye(len(products)), atol=1e-6)
 
 
-SLOW = {"MinCovDet", "LogisticRegressionCV", "PowerTransformer"}  # they iterate, for each pair
+SLOW = {  # they iterate, for each pair
+    *("MinCovDet", "LogisticRegressionCV", "PowerTransformer")
+}
+
+
 # Their public fit needs records such as theirs; that of the others is made without any.
 NEEDS_RECORDS = {*("CategoricalNB", "OneHotEncoder", "OrdinalEncoder", "TfidfTransformer")}
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
-from sklearn.cluster import DBSCAN, BisectingKMeans
+from sklearn.cluster import DBSCAN, BisectingKMeans, KMeans
 from sklearn.compose import make_column_transformer
+from sklearn.covariance import EmpiricalCovariance
 from sklearn.cross_decomposition import PLSSVD
 from sklearn.decomposition import NMF, PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -13,8 +14,9 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import IterativeImputer, MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
-from sklearn.linear_model import BayesianRidge, LogisticRegression, Ridge
+from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression, Ridge
 from sklearn.manifold import TSNE
+from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, LocalOutlierFactor
 from sklearn.pipeline import make_pipeline, make_union
@@ -245,3 +247,20 @@ def test_what_is_not_released_is_gone():
 def _restored(estimator, y, X=X):
     target = ParameterTarget(estimator, "auto", estimator.fit(X, y))
     return target.restore(target(X, y, seed=0))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "expected"),
+    [
+        (LinearRegression(), 4),
+        (KMeans(2, random_state=0), 2 * 3),
+        (PCA(2), 3 * 3),
+        (EmpiricalCovariance(), 3 * 6 / 2),
+        (GaussianMixture(2, random_state=0), 2 + 2 * 3 + 2 * 6),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_numbers_of_the_table_are_those_released(estimator, expected):
+    target = ParameterTarget(estimator, "auto", estimator.fit(X, y))
+    arguments = (X, y) if isinstance(estimator, RegressorMixin) else (X,)
+    assert len(target(*arguments, seed=0)) == expected

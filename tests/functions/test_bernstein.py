@@ -87,6 +87,15 @@ def test_coefficients_against_the_kronecker_matrix(n_features, degree, order):
     np.testing.assert_allclose(bernstein.coefficients(values[:, 1]), expected[:, 1], atol=1e-11)
 
 
+@pytest.mark.parametrize("order", [1, "auto"])
+def test_coefficients_are_a_copy(order):
+    for degree in (1, 3):
+        bernstein = fitted(1, degree=degree, order=order)
+        values = np.arange(degree + 1.0)
+        bernstein.coefficients(values)[0] = 9
+        assert values[0] == 0
+
+
 @pytest.mark.loop("n_features", [1, 2])
 @pytest.mark.loop("noise", [0.0, 0.01, 0.1, 1.0])
 def test_order_is_chosen_by_score(n_features, noise):

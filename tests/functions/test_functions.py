@@ -325,6 +325,13 @@ class Summary(Target):
         return np.array(dataset[0].mean())
 
 
+def test_number_of_variables_of_a_black_box_comes_from_the_box():
+    for box, n_features in [((0, 1), 1), ([(0, 1)], 1), ([(0, 1), (2, 3), (4, 5)], 3)]:
+        target = BernsteinTarget(share_below, BernsteinTransformer(2, feature_range=box))
+        assert target.transformer.n_features_in_ == n_features
+    assert BernsteinTarget(share_below, fitted(2, n_features=2)).transformer.n_features_in_ == 2
+
+
 def test_a_box_that_most_records_of_the_oracle_miss_is_refused():
     """Of a density of values between 15 and 45 the unit interval holds the tail."""
     values = np.random.default_rng(0).uniform(15, 45, size=(50, 1))
