@@ -159,6 +159,13 @@ def test_ensembles_do_not_seed_the_noise(ensemble):
     assert (seeded.random_state, clone(seeded).random_state) == (3, 3)
 
 
+@pytest.mark.parametrize("kind", [AdaBoostClassifier, BaggingClassifier])
+def test_weights_are_refused_where_the_oracle_has_none(kind):
+    """Both hand weights to whoever takes them, and here a record is to have one."""
+    with pytest.raises(ValueError, match="must return X, y and sample_weight"):
+        kind(private(LogisticRegression()), n_estimators=2).fit(X, LABELS)
+
+
 def test_eliminated_columns_are_refused():
     model = RFE(private(LogisticRegression()))
     with pytest.raises(ValueError, match="X has 4 columns, and that of the data has 3 columns"):

@@ -50,6 +50,22 @@ def test_gaussian_noise_has_its_closed_form(epsilon):
         assert found == pytest.approx(norm.cdf(norm.ppf(rate) + mu), abs=1e-6)
 
 
+def test_numbers_are_those_of_riskcal():
+    """Of Gaussian noise, and of an epsilon and a delta of which no more is known."""
+    pytest.importorskip("riskcal", reason="it is in no extra: dp-accounting pins attrs")
+    from riskcal import analysis
+
+    mu = 1 / gaussian_sigma(1.0, 1e-5)
+    of_noise = report_of(GaussianMechanism(1.0, 1e-5))
+    of_sum = make_report("", of_noise.guarantee, None, of_noise.budget, ())
+    assert of_noise.advantage == pytest.approx(analysis.get_advantage_from_gdp(mu), abs=1e-6)
+    assert of_sum.advantage == pytest.approx(analysis.get_advantage_from_adp(1.0, 1e-5), abs=1e-6)
+    for rate, found in of_noise.true_positive_rates.items():
+        assert found == pytest.approx(1 - analysis.get_beta_from_gdp(mu, rate), abs=1e-6)
+        expected = 1 - analysis.get_beta_from_adp(1.0, 1e-5, rate)
+        assert of_sum.true_positive_rates[rate] == pytest.approx(expected, abs=1e-6)
+
+
 def test_what_is_known_of_a_law_is_used_and_no_more():
     """Two releases of epsilon 1/2 each, or any mechanism of epsilon 1: randomized response."""
     scores = release(

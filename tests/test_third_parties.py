@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import skdp
 from skdp import LaplaceMechanism, Mechanism
-from skdp.audit import audit_estimator
+from skdp.audit import audit_estimator, audit_release
 from tests import helpers
 
 ROOT = Path(__file__).parents[1]
@@ -126,6 +126,17 @@ def test_audit(fitted, data, part):
     assert audit.covered
     assert not audit.violated
     assert np.isfinite(audit.lower_bounds).all()
+
+
+def test_an_audit_of_the_mechanism_finds_twice_the_change_and_not_the_promised_one(parts):
+    """With alpha = 1e-9 the second bound is above the claim by chance as often as that."""
+    mechanism = parts["GridMechanism"](1.0)
+    found, silent = (
+        audit_release([0.0, 0.0], [0.0, change], mechanism, 1.0, stacked=True, alpha=1e-9, rng=0)
+        for change in (2.0, 1.0)
+    )
+    assert found.violated
+    assert not silent.violated
 
 
 def test_the_example_refuses_too_fine_a_grid_before_private_data_are_read(parts, data, monkeypatch):

@@ -580,5 +580,10 @@ def test_an_interrupt_that_a_fit_catches_releases_nothing():
             return 0.0
         return records.mean()
 
-    with Handler(signal.SIGINT, signal.default_int_handler), pytest.raises(KeyboardInterrupt):
-        release(catches, np.ones(20), mechanism=LaplaceMechanism(1.0), sensitivity=1.0)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            release(catches, np.ones(20), mechanism=LaplaceMechanism(1.0), sensitivity=1.0)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)

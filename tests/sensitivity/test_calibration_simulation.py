@@ -46,6 +46,24 @@ def test_joint_coverage_is_never_below_the_promise(calibration, gamma):
         assert mean > gamma + Z * error
 
 
+@pytest.mark.parametrize(("gamma", "n_pairs"), [(0.2, 12), (0.1, 24), (0.05, 49), (0.01, 249)])
+def test_exact_is_tight_from_both_sides(gamma, n_pairs):
+    # (1 - gamma)(m + 1) has a fractional part near one half here, so the right index lies well
+    # inside (gamma - 1/(m+1), gamma] and both of its neighbors well outside.
+    rng = np.random.default_rng(20170602)
+    right = order_statistic(gamma, n_pairs).k
+
+    def verdict(k):
+        mean, error = mean_and_error(misses(k, n_pairs, rng))
+        if mean > gamma + Z * error:
+            return "broken"
+        return "too timid" if mean < gamma - 1 / (n_pairs + 1) - Z * error else "right"
+
+    assert verdict(right - 1) == "broken"
+    assert verdict(right) == "right"
+    assert verdict(right + 1) == "too timid"
+
+
 def test_ties_and_infinities():
     # 40 % ties at zero, 5 % failed pairs, the rest continuous; the .9 quantile is continuous.
     rng = np.random.default_rng(20170605)
