@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from benchmarks.gallery import BROKEN, HONEST, Case, GaussianNoise, LaplaceNoise, RandomizedResponse
 from skdp.audit import audit_epsilon
 from skdp.audit.certificates import label_bound
 from skdp.audit.outputs import as_outputs
+from tests.gallery import BROKEN, HONEST, Case, GaussianNoise, LaplaceNoise, RandomizedResponse
 
 REPETITIONS = 100
 # 24 tests of a bound whose level is .05 or less: more than this many of 100 repetitions above the

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from benchmarks.gallery import GeometricNoise, LaplaceNoise, RandomizedResponse
 from skdp.audit import audit_epsilon, estimate_privacy_loss
 from skdp.audit.privacy_loss import Samples, kernel_density
+from tests.gallery import GeometricNoise, LaplaceNoise, RandomizedResponse
 
 ROWS = np.random.default_rng(0).random
 
