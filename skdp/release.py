@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from numpy.typing import ArrayLike
+
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_accountant
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset, as_dataset, n_records
 from skdp.core.room import usual_errors
-from skdp.core.target import Target, as_target
+from skdp.core.target import Target, as_function_target, as_target
 from skdp.core.types import Container
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.plan import ReleasePlan
+from skdp.planning.aggregate import FunctionBlocks, SampleAndAggregate
 from skdp.planning.checks import example_dataset, settle_form
 from skdp.planning.making import check_mechanism, least_spend, make_plan
 from skdp.result import Release
 from skdp.results.names import as_names
-from skdp.sensitivity.bounds import KnownSensitivity, as_sensitivity
-from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.base import Sensitivity
+from skdp.sensitivity.bounds import as_sensitivity
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
 
@@ -32,9 +35,10 @@ def release(
     y: Container = None,
     *,
     mechanism: Mechanism,
-    sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
+    sensitivity: Sensitivity | SampleAndAggregate | float | str,
     responses: Iterable[object] | None = None,
     names: Iterable[object] | None = None,
+    ranges: ArrayLike | None = None,
     sample_weight: Container = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
@@ -59,17 +63,22 @@ def release(
         The noise, such as ``LaplaceMechanism(epsilon=1.0)``. With a sampler ``code="auto"`` is
         None here: the released value is drawn towards no prior, unless ``code="learned"`` asks for
         one.
-    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
+    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity, float or "aggregate"
         How much the target can change: sampled now, sampled earlier for the same target and
         number of records, or proved on paper, where the records are clipped to the ranges of the
         proof. A number is a bound in the norm of the mechanism, asserted by the caller for records
-        of any value, and for missing ones.
+        of any value, and for missing ones. "aggregate" or a :class:`SampleAndAggregate` releases
+        the mean of the values on blocks of the records, each clipped to `ranges`.
     responses : iterable of object or None, default=None
         The objects from which an ExponentialMechanism chooses. The target returns one score for
         each, and the value is one of them. None releases the position of the choice.
     names : sequence of str or None, default=None
         Public names of the numbers in the summary and on the card, such as columns or bins: along
         the last axis of an array, or one by one.
+    ranges : pair of float, array-like of shape (n_values, 2), or None, default=None
+        With "aggregate", lowest and highest value of a number, or of each number in an array. A
+        block on which the target fails, or returns what is not finite or of another shape, counts
+        as the middle.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
     accountant : PrivacyAccountant or None, default=None
@@ -154,7 +163,8 @@ def release(
     check_is_public(getattr(sensitivity, "draws_from", None), dataset)
     pays = find_accountant(accountant)
     pays._rehearse(least_spend(mechanism, sensitivity))  # before pairs are sampled
-    plan, dataset = plan_for(dataset, lengths[0], target, mechanism, sensitivity, responses, names)
+    given = target, mechanism, sensitivity, responses, names, ranges
+    plan, dataset = plan_for(dataset, lengths[0], *given)
     return plan._execute_checked(dataset, accountant, random_state)
 
 
@@ -165,9 +175,10 @@ def plan_release(
     n_samples: int,
     like: Container = None,
     mechanism: Mechanism,
-    sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
+    sensitivity: Sensitivity | SampleAndAggregate | float | str,
     responses: Iterable[object] | None = None,
     names: Iterable[object] | None = None,
+    ranges: ArrayLike | None = None,
 ) -> ReleasePlan:
     """Settle all that is public about a release, without private data.
 
@@ -182,12 +193,14 @@ def plan_release(
         columns and dtypes are used. None takes the form of the oracle's records.
     mechanism : Mechanism
         The noise.
-    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity or float
+    sensitivity : SensitivitySampler, SensitivityEstimate, KnownSensitivity, float or "aggregate"
         How much the target can change. A sampler samples now. With a bound the function is tried
         on made-up records, on which it must return numbers that the bound holds for.
     responses : iterable of object or None, default=None
         As for :func:`release`.
     names : sequence of str or None, default=None
+        As for :func:`release`.
+    ranges : pair of float, array-like of shape (n_values, 2), or None, default=None
         As for :func:`release`.
 
     Returns
@@ -225,7 +238,7 @@ def plan_release(
     """
     check_mechanism(mechanism, "release")
     check_count("n_samples", n_samples, "plan_release")
-    return plan_for(like, n_samples, target, mechanism, sensitivity, responses, names)[0]
+    return plan_for(like, n_samples, target, mechanism, sensitivity, responses, names, ranges)[0]
 
 
 def plan_for(
@@ -233,11 +246,22 @@ def plan_for(
     n_samples: int,
     target: Target | Callable,
     mechanism: Mechanism,
-    sensitivity: SensitivitySampler | SensitivityEstimate | KnownSensitivity | float,
+    sensitivity: Sensitivity | SampleAndAggregate | float | str,
     responses: Iterable[object] | None,
     names: Iterable[object] | None,
+    ranges: ArrayLike | None,
 ) -> tuple[ReleasePlan, Dataset]:
     """Make the plan, and return the example records in its form."""
+    aggregate = SampleAndAggregate() if sensitivity == "aggregate" else sensitivity
+    if isinstance(aggregate, SampleAndAggregate) != (ranges is not None):
+        raise ValueError(
+            "The 'ranges' parameter of release must be given with sensitivity='aggregate', and "
+            f"with no other. Got {shown(ranges)}."
+        )
+    if isinstance(aggregate, SampleAndAggregate) and ranges is not None:
+        function = as_function_target(target)
+        target = FunctionBlocks(aggregate, function, ranges, n_samples)
+        sensitivity = target.known
     target = as_target(target)
     if responses is not None:
         if not mechanism.chooses:

@@ -3,6 +3,7 @@
 # ruff: noqa: NPY002  # estimators may draw from the global generator
 
 import random
+import warnings
 
 import numpy as np
 import pytest
@@ -18,12 +19,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import (
+    ExponentialMechanism,
     GaussianMechanism,
     L2LaplaceMechanism,
+    LaplaceMechanism,
     PrivateEstimator,
     RandomTaskOracle,
     SampleAndAggregate,
+    plan_release,
+    release,
 )
+from skdp.accounting import PrivacyAccountant
 from skdp.core.dataset import Dataset
 
 X, y = make_classification(
@@ -234,3 +240,96 @@ def test_the_bound_in_l1_is_that_in_l2_for_each_number():
     assert size > 1
     assert target.bound(1) == pytest.approx(size**0.5 * target.bound(2), rel=1e-9)
     assert target.bound(2) >= 2 * target.code.radius / 20
+
+
+def moody_largest(X):
+    """Fails, or returns what is not finite, of another shape or beyond the ranges."""
+    mood = X[:, 0].max()
+    if mood > 1000:
+        raise SystemExit
+    if mood > 100:
+        warnings.warn("a private value", stacklevel=1)
+        np.random.seed(int(mood))
+    return np.full(1 if mood > 500 else 2, X[:, 1].max()) / (mood != 50.0)
+
+
+def test_a_function_is_released_by_blocks():
+    """Seeded, of a standard error of .1 and less."""
+    table = np.random.default_rng(0).uniform(size=(10_000, 2))
+    options = {"sensitivity": "aggregate", "random_state": 0}
+    released = release(
+        lambda X: np.quantile(X[:, 1], [0.5, 0.9]),
+        table,
+        mechanism=L2LaplaceMechanism(1.0),
+        ranges=[(0, 1), (0, 3)],
+        names=["half", "high"],
+        **options,
+    )
+    assert (released.guarantee.epsilon, released.guarantee.gamma) == (1.0, 0.0)
+    assert "share no state" in released.guarantee.assumed
+    assert released.sensitivity.value == pytest.approx(10**0.5 / 100)
+    np.testing.assert_allclose(released.value, [0.5, 0.9], atol=0.4)
+    number = release(
+        lambda X: X.mean(), table, mechanism=GaussianMechanism(1.0, 1e-5), ranges=(0, 1), **options
+    )
+    assert number.value.shape == ()
+    assert number.value == pytest.approx(0.5, abs=0.2)
+    chosen = release(
+        lambda X: [np.sum(X < 0.2), np.sum(X >= 0.2)],
+        table,
+        mechanism=ExponentialMechanism(1.0),
+        ranges=[(0, 200)] * 2,
+        responses=["low", "high"],
+        **options,
+    )
+    assert chosen.value == "high"
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_no_record_moves_a_function_further_than_its_ranges(order):
+    mechanism = {1: LaplaceMechanism(1.0), 2: L2LaplaceMechanism(1.0)}[order]
+    plan = plan_release(
+        moody_largest,
+        n_samples=100,
+        like=X[:2, :2],
+        mechanism=mechanism,
+        sensitivity=SampleAndAggregate(n_blocks=20, random_state=0),
+        ranges=[(-1, 2), (0, 3)],
+    )
+    rng, largest = np.random.default_rng(0), 0.0
+    bound = plan.sensitivity.value
+    assert bound == pytest.approx((9 + 9 if order == 2 else 36) ** 0.5 / 20)
+    for _ in range(100):
+        records = rng.choice(
+            [-1e300, -5.0, 0.5, 5.0, 1e300], size=(100, 2), p=[0.4, 0.4, 0.1, 0.05, 0.05]
+        )
+        records[:, 0] = rng.choice([0.0, 50.0, 101.0, 600.0, 5000.0, np.nan, np.inf], size=100)
+        other = records.copy()
+        other[rng.integers(100)] = rng.choice([-1e300, 0.5, 1e300, 50.0, np.nan]), 1e300
+        moved = plan.target(records, seed=0) - plan.target(other, seed=0)
+        largest = max(largest, np.linalg.norm(moved, order))
+    assert 0.99 * bound < largest <= bound
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "word"),
+    [
+        ({"sensitivity": "aggregate"}, ValueError, "'ranges'.*None"),
+        ({"sensitivity": "aggregate", "ranges": (1, 0)}, ValueError, "'ranges'"),
+        ({"sensitivity": "aggregate", "ranges": (0, np.inf)}, ValueError, "'ranges'"),
+        ({"sensitivity": "aggregate", "ranges": [(0, 1)] * 3}, ValueError, r"returned shape \(2,"),
+        ({"sensitivity": 0.1, "ranges": (0, 1)}, ValueError, "'ranges'.*aggregate"),
+        ({"sensitivity": SampleAndAggregate(1), "ranges": (0, 1)}, ValueError, "n_blocks"),
+    ],
+)
+def test_what_a_function_by_blocks_needs_is_said_unpaid(options, error, word):
+    accountant = PrivacyAccountant(":memory:", epsilon=1.0, delta=0.0)
+    with pytest.raises(error, match=word):
+        release(
+            moody_largest,
+            X,
+            mechanism=LaplaceMechanism(1.0),
+            accountant=accountant,
+            **options,
+        )
+    assert accountant.total().epsilon == 0

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from skdp.bounds import mean_bound
 from skdp.codes.blocks import learn_block_code
 from skdp.core.checks import check_count
-from skdp.core.dataset import n_records, take_records
+from skdp.core.dataset import Dataset, n_records, take_records
+from skdp.core.room import spare
 from skdp.core.streams import AGGREGATE, public_seed, streams
-from skdp.core.types import Estimator, Seed
+from skdp.core.target import Target
+from skdp.core.types import Container, Estimator, Matrix, Seed
 from skdp.estimators.predictions import PredictionTarget, check_predictions
 from skdp.estimators.scores import ClassScores, ResponseScores, reader_of
-from skdp.planning.blocks import N_DATASETS, N_PILOTS, N_RULES, BlockFits, Blocks, Rules
+from skdp.planning.blocks import N_DATASETS, N_PILOTS, N_RULES, BlockFits, Blocks, Rules, on_block
 from skdp.planning.releases import Public
 
 BLOCK_SIZES = (15, 30, 60, 120, 240)
@@ -36,7 +42,8 @@ class SampleAndAggregate(BaseEstimator):
     Parameters
     ----------
     n_blocks : int or "auto", default="auto"
-        Number of blocks. "auto" takes the number with the least expected error on public records.
+        Number of blocks. "auto" takes the number with the least expected error on public records;
+        for a function, the square root of the number of records.
     student : estimator object or None, default=None
         The estimator that is taught and released, such as ``LogisticRegression()``, which is often
         better than a tree. None takes a clone of the wrapped one.
@@ -46,6 +53,7 @@ class SampleAndAggregate(BaseEstimator):
     See Also
     --------
     PrivateEstimator : Takes it as `sensitivity`; "aggregate" is short for it.
+    release : Takes it too, for a function with values in public `ranges`.
 
     Notes
     -----
@@ -152,3 +160,40 @@ def bind_blocks(
     target = Blocks(fits, student, public.X, code, n_samples, order, N_PILOTS * len(sizes))
     target.restore(code.mean)  # fails before anything is paid for
     return target
+
+
+class FunctionBlocks(Target):
+    """The mean of a function's values on blocks of the records, each clipped to public ranges."""
+
+    def __init__(
+        self, aggregate: SampleAndAggregate, function: Target, ranges: ArrayLike, n_samples: int
+    ):
+        check_blocks(aggregate, n_samples)
+        given = aggregate.n_blocks
+        n_blocks = math.isqrt(n_samples) if given == "auto" else int(given)
+        bound = mean_bound(n_blocks, ranges=ranges)  # of the mean over blocks
+        self.ranges = np.asarray(ranges, dtype=np.float64).T
+        self.known = replace(
+            bound,
+            n_samples=n_samples,
+            ranges=None,
+            shape=self.ranges.shape[1:],
+            preconditions="that evaluations on blocks share no state",
+        )
+        seed = public_seed(aggregate.random_state, "random_state", "SampleAndAggregate")
+        order = streams(seed, AGGREGATE)[0].permutation(n_samples)
+        self.blocks = np.array_split(order, n_blocks)
+        self.function, self.n_samples, self.allow_nan = function, n_samples, function.allow_nan
+        self.description = f"mean of {function.description} over {n_blocks} blocks"
+
+    def __call__(self, *parts: Container, seed: int) -> Matrix:
+        """Evaluate the function on each block, where it counts as the middle if it fails."""
+        dataset, middle = Dataset(*parts), self.ranges.mean(axis=0)
+        if dataset.n_records != self.n_samples:  # made-up records, on which the function is tried
+            return self.function(*parts, seed=seed)
+
+        def value(block: Dataset) -> Matrix:
+            return on_block(lambda: spare(self.function)(*block.parts, seed=seed), middle, seed)
+
+        values = [value(dataset.take(block)) for block in self.blocks]
+        return np.mean(np.clip(values, *self.ranges), axis=0)

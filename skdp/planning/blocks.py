@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,21 @@ from skdp.sensitivity.random_task import RandomTaskOracle
 
 CERTAIN = 0.996  # the largest score of a student's lesson
 SHARPER = 2.0  # averages are timid: logits are multiplied
+
+
+def on_block(function: Callable[[], Matrix], constant: Matrix, seed: int) -> Matrix:
+    """Call a function of a block; return a public constant where it fails, and tell nothing."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"), seeded(seed):
+        warnings.simplefilter("ignore")  # a warning would tell of a block
+        try:
+            found = np.asarray(function(), dtype=np.float64)
+            if found.shape == constant.shape and np.isfinite(found).all():
+                return found
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # what fails counts as a constant, and is not told
+            pass
+    return constant
 
 
 class BlockFits:
@@ -44,22 +60,16 @@ class BlockFits:
     def scores(self, block: Dataset) -> Matrix:
         """Return the scores and the mean response, or a public constant where the fit fails."""
         shape = n_records(self.anchors) + 1, self.reader.n_columns
-        with warnings.catch_warnings(), seeded(self.seed):
-            warnings.simplefilter("ignore")  # a warning would tell of a block
-            try:
-                mean = self.reader.scores_of(block.y).mean(axis=0)
-                if isinstance(self.reader, ClassScores) and np.all(np.abs(mean) == 1):
-                    return np.tile(mean, shape[0])  # most estimators refuse a single class
-                # a clone shares its frozen steps, whose transform may draw from a state
-                fitted = fit_on(clone(copy.deepcopy(self.estimator)), block)
-                found = np.vstack([self.reader.read(fitted, copy.deepcopy(self.anchors)), mean])
-                if np.isfinite(found).all():
-                    return found.ravel()
-            except KeyboardInterrupt:
-                raise
-            except BaseException:  # what fails counts as a constant, and is not told
-                pass
-        return np.zeros(shape).ravel()
+        return on_block(lambda: self._read(block, shape[0]), np.zeros(shape), self.seed).ravel()
+
+    def _read(self, block: Dataset, n_rows: int) -> Matrix:
+        """Return the scores, and the mean response in the last row."""
+        mean = self.reader.scores_of(block.y).mean(axis=0)
+        if isinstance(self.reader, ClassScores) and np.all(np.abs(mean) == 1):
+            return np.tile(mean, (n_rows, 1))  # most estimators refuse a single class
+        # a clone shares its frozen steps, whose transform may draw from a state
+        fitted = fit_on(clone(copy.deepcopy(self.estimator)), block)
+        return np.vstack([self.reader.read(fitted, copy.deepcopy(self.anchors)), mean])
 
 
 class Blocks(Target):
