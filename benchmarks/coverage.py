@@ -34,9 +34,11 @@ from sklearn.linear_model import (
 )
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, release
@@ -92,7 +94,8 @@ class Case:
         target = getattr(self.target, "__name__", None) or type(self.target).__name__
         if hasattr(self.target, "fit"):
             target = " ".join(repr(self.target).split())
-        return f"{target}, {self.private} of {self.drawn}"
+        kind = "predictions of " * (self.release == "predictions")
+        return f"{kind}{target}, {self.private} of {self.drawn}"
 
 
 def weighted_mean(X):
@@ -152,6 +155,7 @@ SPARSE = [
     LinearSVC(),
     make_pipeline(MaxAbsScaler(), SGDClassifier(alpha=1.0, **SEEDED)),
 ]
+READ = [KNeighborsClassifier(15), SVC(), DecisionTreeClassifier(max_depth=3)]
 FLOATS = [("pandas float32", "float64"), ("polars float32", "pandas"), ("fortran", "pandas")]
 SPARSE_FORMS = [("float64", "csr"), ("csr", "float64"), ("csc", "csr")]
 INTEGERS = [("uint8", "int64"), ("pandas uint8", "float64"), ("int64", "float64")]
@@ -180,6 +184,10 @@ CASES = [
     Case(sum_by_name, close_columns, "polars", "pandas"),
     Case(shape_dependent, close_columns, "fortran", "float64"),
     Case(AdditiveTarget(lambda X: X), hierarchical, "float64", "float64"),
+    *(
+        Case(target, close_columns, *forms, "predictions")
+        for target, forms in zip(READ, FLOATS, strict=True)
+    ),
 ]
 
 
@@ -207,7 +215,10 @@ def is_supervised(case: Case) -> bool:
 
 
 def sample(case: Case, n_pairs: int, gamma: float, seed: int) -> tuple[float, Any]:
-    """Release once; return the estimate of the library, and the released estimator if any."""
+    """Release once; return the estimate of the library, and what is public of an estimator.
+
+    That are the anchors where predictions are released, else the released estimator.
+    """
     oracle = make_oracle(case, is_supervised(case))
     sampler = SensitivitySampler(oracle, gamma=gamma, n_pairs=n_pairs, random_state=seed)
     options = {
@@ -221,13 +232,14 @@ def sample(case: Case, n_pairs: int, gamma: float, seed: int) -> tuple[float, An
         return release(case.target, private, **options).sensitivity.value, None
     model = PrivateEstimator(case.target, release=case.release, **options)
     model.fit(private, y if is_supervised(case) else None)
-    return model.sensitivity_.value, model.estimator_
+    return model.sensitivity_.value, getattr(model.plan_.target, "anchors", model.estimator_)
 
 
 def fresh_norms(case: Case, public_fit: Any, n_fresh: int, seed: int) -> np.ndarray:
     """Measure pairs in the form of the private data, apart from the library.
 
-    `public_fit` is a released estimator: the signs of components are those that it has.
+    `public_fit` is a released estimator: the signs of components are those that it has. Where
+    predictions are released it holds the anchors.
     """
     rng = np.random.default_rng([seed, 2])
     norms = []
@@ -256,6 +268,10 @@ def _evaluate(case: Case, X: Any, y: np.ndarray, public_fit: Any) -> np.ndarray:
         value = function(X, seed=0) if isinstance(function, AdditiveTarget) else function(X)
         return np.atleast_1d(np.asarray(value, dtype=float)).ravel()
     fitted = clone(case.target).fit(X, y if is_supervised(case) else None)
+    if case.release == "predictions":  # of two classes
+        if hasattr(fitted, "predict_proba"):
+            return 2 * fitted.predict_proba(public_fit)[:, 1] - 1
+        return np.tanh(fitted.decision_function(public_fit))
     return np.concatenate([part.ravel() for part in _parameters(fitted, case.release, public_fit)])
 
 

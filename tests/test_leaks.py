@@ -1,7 +1,9 @@
 """No trace of the private data or the private fit: search the bytes."""
 
+import logging
 import pickle
 import traceback
+import warnings
 from functools import partial
 
 import numpy as np
@@ -12,6 +14,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,12 +25,17 @@ from skdp import (
     BernsteinTransformer,
     LaplaceMechanism,
     PrivacyGuarantee,
+    PrivateEstimator,
     PrivateEvaluationError,
+    RandomTaskOracle,
+    SampleAndAggregate,
+    SensitivitySampler,
     Target,
     release,
 )
 from skdp.audit import find_leaks
 from skdp.codes import Geometry
+from skdp.core.dataset import Dataset
 from skdp.estimators.parameters import ParameterTarget
 from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.mechanisms.base import Mechanism
@@ -95,6 +103,67 @@ def test_the_search_finds_what_is_there(estimator):
     model.forgotten_ = X[3].copy()
     assert [leak.where for leak in leaks(model, estimator, y)] == ["forgotten_", "pickle"]
     assert y.tobytes() not in pickle.dumps(model)
+
+
+class Talking(GaussianNB):
+    """Prints, logs and warns of the records that it sees."""
+
+    def fit(self, X, y):
+        print(X[0].tolist())
+        logging.getLogger("talks").critical("%s", X[1].tolist())
+        warnings.warn(f"{X[2].tolist()}", stacklevel=1)
+        return super().fit(X, y)
+
+
+TABLE, LABELS = make_classification(n_samples=680, n_features=4, n_redundant=0, random_state=1)
+TASKS = RandomTaskOracle(TABLE[:200].copy(), classes=[0, 1])
+FEW = SensitivitySampler(TASKS, gamma=0.2, n_pairs=9, random_state=0)
+ROUTES = {
+    "predictions": {"sensitivity": FEW, "release": "predictions"},
+    "blocks": {"sensitivity": SampleAndAggregate(20, random_state=0), "prior": TASKS},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # the estimator warns, and what it warns of is searched
+@pytest.mark.parametrize("route", ROUTES)
+def test_files_and_messages_of_the_routes_for_any_estimator_hold_no_secret(
+    route, tmp_path, capfd, caplog
+):
+    """The search finds the records that it prints elsewhere, and what is released exactly."""
+    X, y = TABLE[200:].copy(), LABELS[200:].copy()
+
+    def released(epsilon):
+        mechanism = LaplaceMechanism(epsilon)
+        options = {"mechanism": mechanism, "classes": [0, 1], "random_state": 0} | ROUTES[route]
+        return PrivateEstimator(Talking(), **options).fit(X, y)
+
+    def said():
+        return [*capfd.readouterr(), caplog.text, *(str(each.message) for each in caught)]
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = released(1.0)
+        texts = [*said(), str(model.plan_), str(model.summary()), str(model.guarantee_)]
+        fitted = Talking().fit(X, y)
+        aloud = said()
+
+    def leaks_of(thing, target):
+        exact = [target(X, y, seed=0), fitted.theta_, fitted.var_]
+        if thing is not texts:  # in which digits of so many numbers are found by chance
+            blocks = (Dataset(X[block], y[block]) for block in getattr(target, "blocks", []))
+            exact += [target.fits.scores(block)[:-1] for block in blocks]  # the last is a mean
+        return find_leaks(thing, X, parameters=exact, public=TABLE[:200])
+
+    noiseless = released(np.inf)
+    for each, expected in ((model, False), (noiseless, True)):
+        folder = tmp_path / str(expected)
+        each.save(folder)
+        for thing in (each, folder):
+            assert bool(leaks_of(thing, each.plan_.target)) == expected
+    assert leaks_of(texts, model.plan_.target) == []
+    for text in (aloud[0], aloud[-1], caplog.text):
+        assert leaks_of(text, model.plan_.target)
 
 
 BOX = BernsteinTransformer(2, 1, feature_range=(-6, 6))
