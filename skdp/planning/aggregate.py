@@ -184,7 +184,7 @@ class FunctionBlocks(Target):
         order = streams(seed, AGGREGATE)[0].permutation(n_samples)
         self.blocks = np.array_split(order, n_blocks)
         self.function, self.n_samples, self.allow_nan = function, n_samples, function.allow_nan
-        self.description = f"mean of {function.description} over {n_blocks} blocks"
+        self.description = f"mean over {n_blocks} blocks of {function.description}"
 
     def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Evaluate the function on each block, where it counts as the middle if it fails."""
