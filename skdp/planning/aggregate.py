@@ -37,7 +37,8 @@ class SampleAndAggregate(BaseEstimator):
     ``2 R / k``, whatever the estimator does [1]_. A *student* learns the released scores on the
     public records. It is a clone of the estimator.
 
-    It needs many records: about 2,000 over epsilon for two classes, and far more for ten.
+    It needs many records: about 2,000 over epsilon for two classes, and far more for ten. Take
+    L2LaplaceMechanism or GaussianMechanism: the bound in the L1 norm is larger.
 
     Parameters
     ----------
@@ -81,11 +82,11 @@ class SampleAndAggregate(BaseEstimator):
     --------
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from skdp import LaplaceMechanism, PrivateEstimator, RandomTaskOracle, SampleAndAggregate
+    >>> from skdp import L2LaplaceMechanism, PrivateEstimator, RandomTaskOracle, SampleAndAggregate
     >>> X, y = make_classification(n_samples=3000, n_features=4, random_state=0)
     >>> model = PrivateEstimator(
     ...     DecisionTreeClassifier(max_depth=3),
-    ...     mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     mechanism=L2LaplaceMechanism(epsilon=1.0),
     ...     sensitivity=SampleAndAggregate(n_blocks=100, random_state=0),
     ...     prior=RandomTaskOracle(X[:500], classes=[0, 1]),
     ... )
