@@ -37,8 +37,9 @@ class SampleAndAggregate(BaseEstimator):
     ``2 R / k``, whatever the estimator does [1]_. A *student* learns the released scores on the
     public records. It is a clone of the estimator.
 
-    It needs many records: about 2,000 over epsilon for two classes, and far more for ten. Take
-    L2LaplaceMechanism or GaussianMechanism: the bound in the L1 norm is larger.
+    It needs many records: about 2,000 over epsilon for two classes, and far more for ten. The
+    bound is on the L2 norm, so L2LaplaceMechanism adds less noise than LaplaceMechanism to as many
+    numbers, of which it takes 16 at most.
 
     Parameters
     ----------
