@@ -1,6 +1,7 @@
 """Attacks on the two routes for any estimator: means over blocks, and predictions.
 
-Run ``python benchmarks/audit_routes.py`` (half an hour of one core); it fails if anything is found.
+Run ``python benchmarks/audit_routes.py`` (a quarter of an hour of one core). It fails if anything
+is found.
 
 - *moves*: how far neighbors move a mean over blocks, as a share of the bound, in the L1 and in the
   L2 norm. The neighbors are random and adversarial: a record lets a block fail, end the process,
