@@ -2,10 +2,8 @@
 
 # ruff: noqa: NPY002  # estimators may draw from the global generator
 
-import importlib.util
 import random
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,11 +31,7 @@ from skdp import (
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.core.dataset import Dataset
-
-path = Path(__file__).parents[1] / "benchmarks" / "audit_routes.py"
-spec = importlib.util.spec_from_file_location("audit_routes", path)
-routes = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(routes)
+from tests import attack_routes as routes
 
 X, y = make_classification(
     4000, 6, n_informative=4, n_clusters_per_class=1, class_sep=1.5, random_state=1

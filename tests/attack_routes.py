@@ -1,6 +1,6 @@
 """Attacks on the two routes for any estimator: means over blocks, and predictions.
 
-Run ``python benchmarks/audit_routes.py`` (a quarter of an hour of one core). It fails if anything
+Run ``python tests/attack_routes.py`` (a quarter of an hour of one core). It fails if anything
 is found.
 
 - *moves*: how far neighbors move a mean over blocks, as a share of the bound, in the L1 and in the
