@@ -121,7 +121,7 @@ bench: $(STAMP)
 SMALL := audit_estimators compare coverage field floating_point mutation scale search utility
 field: $(STAMP)
 	$(BIN)/python benchmarks/field.py --data $(DATA) $(FIELD)
-	$(BIN)/python benchmarks/scale.py --figure docs/_static/scale.svg
+	$(BIN)/python benchmarks/scale.py --figure docs/_static/scale.png
 
 bench-smoke: export OMP_NUM_THREADS := 1
 bench-smoke: $(STAMP)

@@ -112,7 +112,7 @@ def sampled_by(backend, n_samples, pairs):
 
 def draw(growth, file):
     """Draw the costs, a panel for each thing that grows."""
-    figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3.8), sharey=True, layout="constrained")
     for ax, (what, lines) in zip(axes, growth.items(), strict=True):
         for (name, route), costs in lines.items():
             style = {"marker": "o", "linestyle": "-" if route == "sampled" else "--"}
@@ -122,8 +122,9 @@ def draw(growth, file):
         ax.set_xticklabels([f"{each:,}" for each in GROWTH[what]])
         ax.minorticks_off()
     axes[0].set_ylabel("cost of a private fit, in exact fits")
-    axes[0].legend(frameon=False)
-    figure.savefig(file)
+    lines, names = axes[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside upper center", ncols=4, frameon=False)
+    figure.savefig(file, dpi=150)
 
 
 def main():
@@ -157,7 +158,7 @@ def main():
             print("| " + " | ".join(line) + " |", flush=True)
     if options.figure:
         draw(growth, options.figure)
-    size = (500, 19) if options.small else (20_000, 199)
+    size = (500, 19) if options.small else (20_000, 599)
     runs = {each: apart("sample", each, *size) for each in (None, "loky", "dask")}
     if any(norms != runs[None][1] for _, norms in runs.values()):
         raise SystemExit("The norms depend on who computes them.")
