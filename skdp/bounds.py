@@ -73,8 +73,8 @@ def mean_bound(
     >>> round(bound.for_geometry("l1", 100), 9), round(bound.for_geometry("l2", 100), 9)
     (0.07, 0.05)
     """
-    box = _box(ranges, n_features)
     check_count("n_samples", n_samples, "mean_bound")
+    box = _box(ranges, n_features, n_samples)
     widths, farthest = np.diff(box).ravel(), np.abs(box).max(axis=1)
     if widths.max() > MOST_UNLIKE * widths.min():
         warn(
@@ -211,7 +211,7 @@ def svm_bound(
     )
 
 
-def _box(ranges: ArrayLike, n_features: int | None) -> Ranges:
+def _box(ranges: ArrayLike, n_features: int | None, n_samples: int) -> Ranges:
     """Declare the range of each column, where one may stand for all."""
     box = floats(ranges)
     if n_features is None:
@@ -220,9 +220,12 @@ def _box(ranges: ArrayLike, n_features: int | None) -> Ranges:
     if box is not None and box.shape == (2,):
         box = np.tile(box, (n_features, 1))
     with np.errstate(over="ignore", invalid="ignore"):
-        if box is None or box.shape != (n_features, 2) or not np.isfinite(np.diff(box).sum()):
+        # a sum over records must not overflow, which would tell of them
+        sums = math.inf if box is None else 2 * n_samples * np.abs(box).sum()
+        if box is None or box.shape != (n_features, 2) or not np.isfinite(sums):
             raise ValueError(
                 "The 'ranges' parameter of mean_bound must be a pair (low, high) or an array of "
-                f"shape ({n_features}, 2), of finite widths. Got {shown(ranges)}."
+                f"shape ({n_features}, 2), whose sum over {n_samples} records is finite. "
+                f"Got {shown(ranges)}."
             )
     return as_ranges(box, "mean_bound")

@@ -195,7 +195,8 @@ class FunctionBlocks(Target):
             return self.function(*parts, seed=seed)
 
         def value(block: Dataset) -> Matrix:
-            return on_block(lambda: spare(self.function)(*block.parts, seed=seed), middle, seed)
+            return spare(self.function)(*block.parts, seed=seed)
 
-        values = [value(dataset.take(block)) for block in self.blocks]
+        blocks = map(dataset.take, self.blocks)
+        values = [on_block(value, block, middle, seed) for block in blocks]
         return np.mean(np.clip(values, *self.ranges), axis=0)
