@@ -360,6 +360,14 @@ def test_the_bound_of_a_function_by_blocks_serves_no_other_function():
         release(np.sum, X, sensitivity=released.sensitivity, **options)
 
 
+def test_a_record_that_has_no_copy_fails_its_block_alone():
+    records = np.zeros((100, 1), dtype=object)
+    records[3, 0] = (number for number in [0.0])
+    options = {"mechanism": LaplaceMechanism(1.0), "random_state": 0}
+    released = release(np.mean, records, sensitivity="aggregate", ranges=(0, 1), **options)
+    assert np.isfinite(released.value)
+
+
 def moody_cells(records):
     """Write into the cells of its records, or interrupt itself."""
     cells = np.asarray(records, dtype=object).ravel().tolist()
