@@ -18,6 +18,8 @@ __all__ = ["mean_bound", "svm_bound"]
 
 MOST_UNLIKE = 10  # ranges whose widths differ by a larger factor get a warning
 
+LEAST_BOUND = 2.0**-960  # the rounding of numbers near the smallest ones is no share of them
+
 _FREE, _PENALIZED = "sklearn.svm.SVC", "sklearn.svm.LinearSVC"
 _NEEDS: dict[str, tuple[tuple[str, object], ...]] = {
     _FREE: (("kernel", "linear"), ("class_weight", None), ("max_iter", -1)),
@@ -90,8 +92,9 @@ def mean_bound(
             "the rounding of the mean. Subtract the middle of the ranges from the records first, "
             "and add it to what is released."
         )
+    least = LEAST_BOUND if farthest.any() else 0.0
     l1, l2 = (
-        ROUND_UP * (norm(*widths.tolist()) / n_samples + unit * norm(*farthest.tolist()))
+        ROUND_UP * max(norm(*widths.tolist()) / n_samples + unit * norm(*farthest.tolist()), least)
         for norm in (lambda *sizes: math.fsum(sizes), math.hypot)
     )
     return KnownSensitivity(

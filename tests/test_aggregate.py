@@ -360,6 +360,27 @@ def test_the_bound_of_a_function_by_blocks_serves_no_other_function():
         release(np.sum, X, sensitivity=released.sensitivity, **options)
 
 
+class OtherNumbers:
+    """Ranges that read as others each time."""
+
+    ndim = 1
+
+    def __init__(self):
+        self.high = 0.0
+
+    def __array__(self, dtype=None, copy=None):
+        self.high += 1
+        return np.array([0.0, self.high])
+
+
+def test_values_are_clipped_to_the_ranges_of_the_bound():
+    blocks = SampleAndAggregate(n_blocks=20)
+    options = {"sensitivity": blocks, "mechanism": LaplaceMechanism(1.0), "n_samples": 100}
+    plan = plan_release(np.mean, like=X[:2], ranges=OtherNumbers(), **options)
+    bound = plan.sensitivity.value
+    assert plan.target(np.full((100, 1), 9.0), seed=0) <= 20 * bound
+
+
 def test_a_record_that_has_no_copy_fails_its_block_alone():
     records = np.zeros((100, 1), dtype=object)
     records[3, 0] = (number for number in [0.0])

@@ -174,7 +174,8 @@ class FunctionBlocks(Target):
         given = aggregate.n_blocks
         n_blocks = math.isqrt(n_samples) if given == "auto" else int(given)
         bound = mean_bound(n_blocks, ranges=ranges)  # of the mean over blocks
-        self.ranges = np.asarray(ranges, dtype=np.float64).T
+        box = np.array(bound.ranges).T  # of the bound, however the given ones are read
+        self.ranges = box[:, 0] if np.ndim(ranges) == 1 else box
         self.known = replace(
             bound,
             n_samples=n_samples,
