@@ -78,8 +78,8 @@ def release(
         the last axis of an array, or one by one.
     ranges : pair of float, array-like of shape (n_values, 2), or None, default=None
         With "aggregate", lowest and highest value of a number, or of each number in an array. A
-        block on which the target fails, or returns what is not finite or of another shape, counts
-        as the middle.
+        block that cannot be pickled, or on which the target fails or returns what is not finite or
+        of another shape, counts as the middle.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
     accountant : PrivacyAccountant or None, default=None

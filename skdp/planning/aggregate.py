@@ -65,9 +65,9 @@ class SampleAndAggregate(BaseEstimator):
     each fit. They lie in the ball. So k - 1 terms of the sum are equal, and one moves between two
     points of the ball.
 
-    A block on which the fit fails or gives numbers that are not finite counts as a public constant,
-    and a block of one class as this class. No error, message or number tells which. The time and
-    the memory of fits may depend on the records.
+    A block that cannot be pickled, or on which the fit fails or gives numbers that are not finite,
+    counts as a public constant, and a block of one class as this class. No error, message or number
+    tells which. The time and the memory of fits may depend on the records.
 
     An estimator whose fits share a state, such as a counter of its class, breaks the promise.
 
