@@ -18,6 +18,8 @@ __all__ = ["mean_bound", "svm_bound"]
 
 MOST_UNLIKE = 10  # ranges whose widths differ by a larger factor get a warning
 
+LEAST_BOUND = 2.0**-960  # the rounding of numbers near the smallest ones is no share of them
+
 _FREE, _PENALIZED = "sklearn.svm.SVC", "sklearn.svm.LinearSVC"
 _NEEDS: dict[str, tuple[tuple[str, object], ...]] = {
     _FREE: (("kernel", "linear"), ("class_weight", None), ("max_iter", -1)),
@@ -73,8 +75,8 @@ def mean_bound(
     >>> round(bound.for_geometry("l1", 100), 9), round(bound.for_geometry("l2", 100), 9)
     (0.07, 0.05)
     """
-    box = _box(ranges, n_features)
     check_count("n_samples", n_samples, "mean_bound")
+    box = _box(ranges, n_features, n_samples)
     widths, farthest = np.diff(box).ravel(), np.abs(box).max(axis=1)
     if widths.max() > MOST_UNLIKE * widths.min():
         warn(
@@ -90,8 +92,9 @@ def mean_bound(
             "the rounding of the mean. Subtract the middle of the ranges from the records first, "
             "and add it to what is released."
         )
+    least = LEAST_BOUND if farthest.any() else 0.0
     l1, l2 = (
-        ROUND_UP * (norm(*widths.tolist()) / n_samples + unit * norm(*farthest.tolist()))
+        ROUND_UP * max(norm(*widths.tolist()) / n_samples + unit * norm(*farthest.tolist()), least)
         for norm in (lambda *sizes: math.fsum(sizes), math.hypot)
     )
     return KnownSensitivity(
@@ -211,7 +214,7 @@ def svm_bound(
     )
 
 
-def _box(ranges: ArrayLike, n_features: int | None) -> Ranges:
+def _box(ranges: ArrayLike, n_features: int | None, n_samples: int) -> Ranges:
     """Declare the range of each column, where one may stand for all."""
     box = floats(ranges)
     if n_features is None:
@@ -220,9 +223,12 @@ def _box(ranges: ArrayLike, n_features: int | None) -> Ranges:
     if box is not None and box.shape == (2,):
         box = np.tile(box, (n_features, 1))
     with np.errstate(over="ignore", invalid="ignore"):
-        if box is None or box.shape != (n_features, 2) or not np.isfinite(np.diff(box).sum()):
+        # a sum over records must not overflow, which would tell of them
+        sums = math.inf if box is None else 2 * n_samples * np.abs(box).sum()
+        if box is None or box.shape != (n_features, 2) or not np.isfinite(sums):
             raise ValueError(
                 "The 'ranges' parameter of mean_bound must be a pair (low, high) or an array of "
-                f"shape ({n_features}, 2), of finite widths. Got {shown(ranges)}."
+                f"shape ({n_features}, 2), whose sum over {n_samples} records is finite. "
+                f"Got {shown(ranges)}."
             )
     return as_ranges(box, "mean_bound")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -77,8 +78,8 @@ def release(
         the last axis of an array, or one by one.
     ranges : pair of float, array-like of shape (n_values, 2), or None, default=None
         With "aggregate", lowest and highest value of a number, or of each number in an array. A
-        block on which the target fails, or returns what is not finite or of another shape, counts
-        as the middle.
+        block that cannot be pickled, or on which the target fails or returns what is not finite or
+        of another shape, counts as the middle.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
     accountant : PrivacyAccountant or None, default=None
@@ -253,7 +254,8 @@ def plan_for(
 ) -> tuple[ReleasePlan, Dataset]:
     """Make the plan, and return the example records in its form."""
     aggregate = SampleAndAggregate() if sensitivity == "aggregate" else sensitivity
-    if isinstance(aggregate, SampleAndAggregate) != (ranges is not None):
+    derived = isinstance(aggregate, SampleAndAggregate)
+    if derived != (ranges is not None):
         raise ValueError(
             "The 'ranges' parameter of release must be given with sensitivity='aggregate', and "
             f"with no other. Got {shown(ranges)}."
@@ -277,5 +279,5 @@ def plan_for(
     example = example_dataset(n_samples, like, known, "plan_release", target.allow_nan)
     known, schema, example = settle_form(known, example, target.allow_nan)
     names = as_names(names, mechanism)
-    plan = make_plan(target, schema, example, mechanism=mechanism, sensitivity=known, names=names)
-    return plan, example
+    options: Any = {"mechanism": mechanism, "sensitivity": known, "derived": derived}
+    return make_plan(target, schema, example, names=names, **options), example

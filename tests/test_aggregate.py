@@ -6,6 +6,7 @@ import random
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification, make_regression
@@ -332,6 +333,8 @@ def test_no_record_moves_a_function_further_than_its_ranges(order):
         ({"sensitivity": "aggregate"}, ValueError, "'ranges'.*None"),
         ({"sensitivity": "aggregate", "ranges": (1, 0)}, ValueError, "'ranges'"),
         ({"sensitivity": "aggregate", "ranges": (0, np.inf)}, ValueError, "'ranges'"),
+        # values of some records would overflow in the sum over blocks, and others not
+        ({"sensitivity": "aggregate", "ranges": (0, 1e307)}, ValueError, "'ranges'.*finite"),
         ({"sensitivity": "aggregate", "ranges": [(0, 1)] * 3}, ValueError, r"returned shape \(2,"),
         ({"sensitivity": 0.1, "ranges": (0, 1)}, ValueError, "'ranges'.*aggregate"),
         ({"sensitivity": SampleAndAggregate(1), "ranges": (0, 1)}, ValueError, "n_blocks"),
@@ -348,3 +351,74 @@ def test_what_a_function_by_blocks_needs_is_said_unpaid(options, error, word):
             **options,
         )
     assert accountant.total().epsilon == 0
+
+
+def test_the_bound_of_a_function_by_blocks_serves_no_other_function():
+    options = {"mechanism": LaplaceMechanism(1.0), "random_state": 0}
+    released = release(np.mean, X, sensitivity="aggregate", ranges=(-1, 1), **options)
+    with pytest.raises(ValueError, match="derived for another target"):
+        release(np.sum, X, sensitivity=released.sensitivity, **options)
+
+
+class OtherNumbers:
+    """Ranges that read as others each time."""
+
+    ndim = 1
+
+    def __init__(self):
+        self.high = 0.0
+
+    def __array__(self, dtype=None, copy=None):
+        self.high += 1
+        return np.array([0.0, self.high])
+
+
+def test_values_are_clipped_to_the_ranges_of_the_bound():
+    blocks = SampleAndAggregate(n_blocks=20)
+    options = {"sensitivity": blocks, "mechanism": LaplaceMechanism(1.0), "n_samples": 100}
+    plan = plan_release(np.mean, like=X[:2], ranges=OtherNumbers(), **options)
+    bound = plan.sensitivity.value
+    assert plan.target(np.full((100, 1), 9.0), seed=0) <= 20 * bound
+
+
+def test_a_record_that_has_no_copy_fails_its_block_alone():
+    records = np.zeros((100, 1), dtype=object)
+    records[3, 0] = (number for number in [0.0])
+    options = {"mechanism": LaplaceMechanism(1.0), "random_state": 0}
+    released = release(np.mean, records, sensitivity="aggregate", ranges=(0, 1), **options)
+    assert np.isfinite(released.value)
+
+
+def moody_cells(records):
+    """Write into the cells of its records, or interrupt itself."""
+    cells = np.asarray(records, dtype=object).ravel().tolist()
+    value, moods = max(number for number, _ in cells), {mood for _, mood in cells}
+    if "write" in moods:
+        for cell in cells:
+            cell[0] = 1.0
+    if "interrupt" in moods:
+        raise KeyboardInterrupt
+    return value
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame])
+def test_blocks_share_no_object_and_do_not_interrupt(form):
+    """Records may be one object, and a function may write into them, or raise what it likes."""
+    like = np.empty((1, 1), dtype=object)
+    like[0, 0] = [0.0, ""]
+    plan = plan_release(
+        moody_cells,
+        n_samples=100,
+        like=form(like),
+        mechanism=LaplaceMechanism(1.0),
+        sensitivity=SampleAndAggregate(n_blocks=20, random_state=0),
+        ranges=(0, 1),
+    )
+    for mood in ("write", "interrupt"):
+        records, shared = np.empty((100, 1), dtype=object), [0.0, ""]
+        for block in plan.target.blocks:
+            for place in block:
+                records[place, 0] = [0.0, ""]
+            records[block[0], 0] = shared
+        records[plan.target.blocks[0][1], 0] = [0.0, mood]
+        assert plan.target(form(records), seed=0) <= plan.sensitivity.value

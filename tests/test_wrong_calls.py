@@ -203,7 +203,7 @@ EARLY = [
         ("ranges", lambda it: KnownSensitivity(1.0, "l1", 10, ranges=it)),
         ("ranges of a mean", lambda it: mean_bound(it, 2, ranges=(0, 1))),
         ("feature_range", lambda it: BernsteinTransformer(feature_range=it).fit([[0.1]])))),
-    ("widths of mean_bound", lambda: mean_bound(9, 3, ranges=(-8e307, 8e307)), "of finite widths"),
+    ("widths of mean_bound", lambda: mean_bound(9, 3, ranges=(-8e307, 8e307)), "is finite"),
     ("no epsilon", lambda: LaplaceMechanism(), "epsilon"),
     ("no limit", lambda: PrivacyAccountant("x.db"), "epsilon"),
     ("no mechanism", lambda: PrivateEstimator(Ridge(), sensitivity=1.0), "mechanism"),

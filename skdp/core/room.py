@@ -97,7 +97,7 @@ def spare(thing: T, depth: int = 3) -> T:
         return copy.deepcopy(thing)
     except Exception:  # it holds a lock, a file or the like
         copied = copy.copy(thing)
-    for name, value in vars(copied).items() if depth else ():
+    for name, value in getattr(copied, "__dict__", {}).items() if depth else ():
         with suppress(Exception):  # what cannot be copied stays as it is
             vars(copied)[name] = spare(value, depth - 1)
     return copied
@@ -113,7 +113,7 @@ def _inside(
     """Evaluate and add noise; only this frame and its callees hold the exact value."""
     who, tried = "The target", shape is not None
     try:
-        parts = copy.deepcopy(dataset).parts  # a target may write into them, without noise
+        parts = dataset.map(spare).parts  # a target may write into them, without noise
         exact = np.asarray(target(*parts, seed=seed), dtype=np.float64)
         raise_noted()
         if tried and exact.shape != shape:

@@ -65,9 +65,9 @@ class SampleAndAggregate(BaseEstimator):
     each fit. They lie in the ball. So k - 1 terms of the sum are equal, and one moves between two
     points of the ball.
 
-    A block on which the fit fails or gives numbers that are not finite counts as a public constant,
-    and a block of one class as this class. No error, message or number tells which. The time and
-    the memory of fits may depend on the records.
+    A block that cannot be pickled, or on which the fit fails or gives numbers that are not finite,
+    counts as a public constant, and a block of one class as this class. No error, message or number
+    tells which. The time and the memory of fits may depend on the records.
 
     An estimator whose fits share a state, such as a counter of its class, breaks the promise.
 
@@ -174,7 +174,8 @@ class FunctionBlocks(Target):
         given = aggregate.n_blocks
         n_blocks = math.isqrt(n_samples) if given == "auto" else int(given)
         bound = mean_bound(n_blocks, ranges=ranges)  # of the mean over blocks
-        self.ranges = np.asarray(ranges, dtype=np.float64).T
+        box = np.array(bound.ranges).T  # of the bound, however the given ones are read
+        self.ranges = box[:, 0] if np.ndim(ranges) == 1 else box
         self.known = replace(
             bound,
             n_samples=n_samples,
@@ -195,7 +196,8 @@ class FunctionBlocks(Target):
             return self.function(*parts, seed=seed)
 
         def value(block: Dataset) -> Matrix:
-            return on_block(lambda: spare(self.function)(*block.parts, seed=seed), middle, seed)
+            return spare(self.function)(*block.parts, seed=seed)
 
-        values = [value(dataset.take(block)) for block in self.blocks]
+        blocks = map(dataset.take, self.blocks)
+        values = [on_block(value, block, middle, seed) for block in blocks]
         return np.mean(np.clip(values, *self.ranges), axis=0)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from sklearn.base import clone
 
 from skdp.codes.blocks import BlockCode, Pilots
 from skdp.core.dataset import Dataset, n_records, take_records
+from skdp.core.room import noted_interrupts, raise_noted
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
@@ -25,19 +28,18 @@ CERTAIN = 0.996  # the largest score of a student's lesson
 SHARPER = 2.0  # averages are timid: logits are multiplied
 
 
-def on_block(function: Callable[[], Matrix], constant: Matrix, seed: int) -> Matrix:
+def on_block(
+    function: Callable[[Dataset], Matrix], block: Dataset, constant: Matrix, seed: int
+) -> Matrix:
     """Call a function of a block; return a public constant where it fails, and tell nothing."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"), seeded(seed):
+    with warnings.catch_warnings(), np.errstate(all="ignore"), seeded(seed), noted_interrupts():
         warnings.simplefilter("ignore")  # a warning would tell of a block
-        try:
-            found = np.asarray(function(), dtype=np.float64)
-            if found.shape == constant.shape and np.isfinite(found).all():
-                return found
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # what fails counts as a constant, and is not told
-            pass
-    return constant
+        found = constant
+        with suppress(BaseException):  # what fails counts as a constant, and is not told
+            own = pickle.loads(pickle.dumps(block))  # entries may be objects of another block too
+            found = np.asarray(function(own), dtype=np.float64)
+        raise_noted()  # an interrupt of the user, and no exception of the function
+    return found if found.shape == constant.shape and np.isfinite(found).all() else constant
 
 
 class BlockFits:
@@ -60,13 +62,14 @@ class BlockFits:
     def scores(self, block: Dataset) -> Matrix:
         """Return the scores and the mean response, or a public constant where the fit fails."""
         shape = n_records(self.anchors) + 1, self.reader.n_columns
-        return on_block(lambda: self._read(block, shape[0]), np.zeros(shape), self.seed).ravel()
+        return on_block(self._read, block, np.zeros(shape), self.seed).ravel()
 
-    def _read(self, block: Dataset, n_rows: int) -> Matrix:
+    def _read(self, block: Dataset) -> Matrix:
         """Return the scores, and the mean response in the last row."""
         mean = self.reader.scores_of(block.y).mean(axis=0)
         if isinstance(self.reader, ClassScores) and np.all(np.abs(mean) == 1):
-            return np.tile(mean, (n_rows, 1))  # most estimators refuse a single class
+            shape = n_records(self.anchors) + 1, 1
+            return np.tile(mean, shape)  # most estimators refuse a single class
         # a clone shares its frozen steps, whose transform may draw from a state
         fitted = fit_on(clone(copy.deepcopy(self.estimator)), block)
         return np.vstack([self.reader.read(fitted, copy.deepcopy(self.anchors)), mean])

@@ -248,7 +248,7 @@ class KnownSensitivity(Settled):
         if self.key and self.key != key_of(target):
             raise ValueError(
                 f"The known sensitivity was derived for another target than {target.description}. "
-                "Pass the bound from which it was made, or 'known', to the PrivateEstimator."
+                "Pass the bound from which it was made, 'known' or 'aggregate'."
             )
 
     def bounded(self, target: Target) -> Target:

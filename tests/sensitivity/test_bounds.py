@@ -42,6 +42,17 @@ def test_mean_is_attained_and_rounds_up(n_samples, box):
     assert float(l2) <= (float(square) ** 0.5 + rounding) * (1 + 1e-13)
 
 
+@pytest.mark.parametrize("n_samples", [2, 3, 7, 19])
+@pytest.mark.parametrize("width", [1, 2, 3, 11, 10_000])
+def test_the_bound_of_a_mean_holds_among_the_smallest_numbers(n_samples, width):
+    """A quotient of such numbers is rounded by up to half of the smallest."""
+    high = width * 5e-324
+    bound = mean_bound(n_samples, ranges=(0, high))
+    ones = np.tri(n_samples + 1, n_samples, -1) * high
+    means = [float(np.mean(row)) for row in ones]
+    assert max(np.diff(means)) <= bound.value
+
+
 def change_of_svm(X, y, X_new, y_new, C):
     return change_of(SVC(kernel="linear", C=C, tol=1e-9), X, y, X_new, y_new)
 
