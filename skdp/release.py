@@ -20,7 +20,7 @@ from skdp.mechanisms.noise import byte_source
 from skdp.plan import ReleasePlan
 from skdp.planning.aggregate import FunctionBlocks, SampleAndAggregate
 from skdp.planning.checks import example_dataset, settle_form
-from skdp.planning.making import check_mechanism, least_spend, make_plan
+from skdp.planning.making import check_mechanism, least_spend, make_plan, rehearse
 from skdp.result import Release
 from skdp.results.names import as_names
 from skdp.sensitivity.base import Sensitivity
@@ -279,5 +279,8 @@ def plan_for(
     example = example_dataset(n_samples, like, known, "plan_release", target.allow_nan)
     known, schema, example = settle_form(known, example, target.allow_nan)
     names = as_names(names, mechanism)
+    if isinstance(target, FunctionBlocks):
+        bound = target.known.in_norm(mechanism.geometry.order)
+        rehearse(mechanism, target.ranges.mean(axis=0), bound.value)
     options: Any = {"mechanism": mechanism, "sensitivity": known, "derived": derived}
     return make_plan(target, schema, example, names=names, **options), example

@@ -422,3 +422,13 @@ def test_blocks_share_no_object_and_do_not_interrupt(form):
             records[block[0], 0] = shared
         records[plan.target.blocks[0][1], 0] = [0.0, mood]
         assert plan.target(form(records), seed=0) <= plan.sensitivity.value
+
+
+@pytest.mark.filterwarnings("ignore:The 'ranges' of mean_bound are so narrow")
+@pytest.mark.parametrize("ranges", [(1e16, 1e16 + 2), (5, 5)])
+def test_ranges_that_noise_does_not_reach_are_refused_unpaid(ranges):
+    ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": "aggregate", "ranges": ranges}
+    with pytest.raises(ValueError, match="too large for a sensitivity"):
+        release(np.mean, np.ones((100, 1)), accountant=ledger, **options)
+    assert ledger.total().n_releases == 0

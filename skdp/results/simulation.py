@@ -261,7 +261,8 @@ class HasExpectedScore:
             return scores, simulation.public_value(self.mechanism)
 
         facts: Any = self.target, simulation.oracle, self.n_samples, simulation.seed, self.schema
-        others = simulation.n_datasets, self.mechanism, self.sensitivity, self.scoring
+        size = self.sensitivity.value
+        others = simulation.n_datasets, self.mechanism, size, self.scoring
         return STORE.made(key_in_store(*facts, *others), simulated)
 
     def _simulate(
