@@ -15,9 +15,6 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-from skdp.mechanisms.noise import OperatingSystemBytes
-from skdp.sensitivity.store import STORE
-
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # A deadline would measure the load of the machine. The examples of a property are the same in every
@@ -49,6 +46,8 @@ def pytest_configure(config):
         return draw
 
     if config.getoption("runs") > 1:
+        from skdp.mechanisms.noise import OperatingSystemBytes  # as below
+
         OperatingSystemBytes.bytes = noted(OperatingSystemBytes.bytes)
         secrets.randbits = noted(secrets.randbits)
 
@@ -112,6 +111,8 @@ def pytest_pyfunc_call(pyfuncitem):
 @pytest.fixture(autouse=True)
 def nothing_is_known():
     """Let no test use pairs that another one has evaluated."""
+    from skdp.sensitivity.store import STORE  # not above: what is imported here is not covered
+
     STORE.clear()
 
 
