@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import warnings
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -217,6 +218,7 @@ def main() -> None:
     parser.add_argument("--releases", type=int, default=3000, help="on each of the two values")
     parser.add_argument("--small", action="store_true", help="few releases of each")
     options = parser.parse_args()
+    warnings.simplefilter("ignore")  # of releases that are worth little
     if options.small:
         options.numbers, options.releases = 20_000, 40  # fewer may all be even multiples of a step
     share, found = share_told_apart(0.1, 1.1, 10_000, np.random.default_rng(0)), 0
