@@ -213,6 +213,8 @@ def _among(column: NDArray, labels: NDArray) -> NDArray:
 
 def as_array(container: Container) -> NDArray:
     """Return a container as an array; of a frame or series of the type that it declares."""
+    if type(container) is np.ndarray:
+        return container
     if belongs_to(container, "pandas", "polars"):
         dtypes = dtypes_of(container)
         if not all(map(holds_numbers, dtypes)):
