@@ -77,7 +77,7 @@ settings = {
     },
 }
 epsilons, scores = [0.3, 3.0], {name: [] for name in settings}
-warnings.simplefilter("ignore", UtilityWarning)
+warnings.simplefilter("ignore", UtilityWarning)  # what a release is worth is shown here
 for name, options in settings.items():
     for epsilon in epsilons:
         model = PrivateEstimator(boosting, **options).set_params(mechanism__epsilon=epsilon)

@@ -213,6 +213,7 @@ class PublicCode:
         """The inverse of a square encoder that is not singular to working precision."""
         if self.n_released != self.size:
             return None
+        # a singular encoder has no inverse, and numbers beyond doubles are tested below
         with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError):
             rows = np.linalg.norm(self.encoder, axis=1)  # both are brought to length 1
             columns = np.linalg.norm(self.encoder / rows[:, None], axis=0)
