@@ -190,6 +190,7 @@ def test_what_is_scored_may_be_chosen_and_is_reproducible():
     first, second = (plan.expected_score for plan in plans)
     np.testing.assert_array_equal(first.private, second.private)
     assert first.scoring == "roc auc"
+    assert private(SVM, TASKS).plan(100, scoring="accuracy").expected_score.scoring == "accuracy"
     assert len(first.private) == len(first.exact) == 3
 
 
