@@ -117,7 +117,7 @@ def target_of(estimator: Any) -> Any:
     planned = LogisticRegression() if isinstance(estimator, Spiteful) else estimator
     target = PrivateEstimator(planned, prior=prior, **options).plan(n_samples=N_SAMPLES).target
     if isinstance(estimator, Spiteful):  # it takes the place of an estimator with a longer code
-        scores = np.sign(target.code.encoder.sum(axis=0))[:-1]  # the last one is the mean response
+        scores = np.sign(target.code.encoder.sum(axis=0))
         target.fits.estimator = Spiteful((1 + scores) / 2)
     return target
 
@@ -174,7 +174,8 @@ def worst_pair_of_blocks() -> tuple[Any, tuple[np.ndarray, np.ndarray]]:
     y = np.arange(N_SAMPLES) % 2
     values = []
     for word in ("high", "low"):
-        X[target.blocks[0][0], 0] = SPELLED[word]
+        place = target.blocks[0][0]
+        X[place, 0], y[place] = SPELLED[word], word == "high"
         values.append(target(X, y, seed=0))
     return target, tuple(values)
 

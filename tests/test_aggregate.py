@@ -250,12 +250,14 @@ def test_a_block_without_a_fit_counts_as_a_constant(estimator, cases):
         assert set(target.fits.scores(Dataset(table, labels))) == {expected}
 
 
-def test_the_bound_in_l1_is_that_in_l2_for_each_number():
+def test_the_bound_adds_the_moves_of_the_scores_and_of_the_mean_response():
     target = private(GaussianNB()).plan(500).target
-    size = target.code.n_numbers
-    assert size > 1
-    assert target.bound(1) == pytest.approx(size**0.5 * target.bound(2), rel=1e-9)
-    assert target.bound(2) >= 2 * target.code.radius / 20
+    code = target.code
+    size, of_scores, of_mean = len(code.encoder), 2 * code.radius / 20, code.weight * 2 / 500
+    assert min(size, code.n_numbers - size) > 0
+    assert target.bound(1) == pytest.approx(size**0.5 * of_scores + of_mean, rel=1e-9)
+    assert target.bound(2) == pytest.approx(np.hypot(of_scores, of_mean), rel=1e-9)
+    assert target.bound(2) >= np.hypot(of_scores, of_mean)
 
 
 def moody_largest(X):

@@ -1,13 +1,15 @@
 """A public code for scores that are averaged over blocks of records.
 
-The scores of a model of one block are encoded, clipped to a ball and averaged. Axes, gains and
-noise are learned from random rules, whose truth is known, and from pilot fits to single blocks.
+The scores of a model of one block are encoded, clipped to a ball and averaged. Beside them stands
+the mean response of all records. Axes, gains and noise are learned from random rules, whose truth
+is known, and from pilot fits to single blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from skdp.core.types import Matrix
 MOST_AXES = 60  # number of axes that are tried at most, besides the constant ones
 EXPONENTS = (0.0, 0.25, 0.5)  # an axis is divided by its prior variance to one of these powers
 INSIDE = 1 - 1e-12  # the radius is shrunk by this factor, so that no rounding exceeds it
+MEAN = 0.4  # how far a record moves the mean response, as a share of how far it moves the scores
 
 
 class Pilots(NamedTuple):
@@ -31,24 +34,28 @@ class Pilots(NamedTuple):
 class BlockCode:
     """An encoder of scores at anchors, and a decoder to scores at all public records.
 
-    The sensitivity of the mean of `n_blocks` encoded scores is ``2 * radius / n_blocks`` in L2: a
-    record is in one block, whose encoded scores stay within the ball.
+    The numbers are the mean response times `weight`, if that is not 0, and the mean of `n_blocks`
+    encoded scores. A record is in one block, whose encoded scores stay within the ball, so their
+    mean moves by ``2 * radius / n_blocks`` at most in L2.
     """
 
     n_blocks: int
     radius: float
+    weight: float
     encoder: Matrix
     center: Matrix
     decoder: Matrix
     mean: Matrix
     truth: Matrix
+    spread: float
+    """Mean variance of the scores of a rule."""
     error: float
     """Expected squared error of the decoded scores, as a share of the variance of the rules."""
 
     @property
     def n_numbers(self) -> int:
         """Number of numbers that are released."""
-        return len(self.encoder)
+        return len(self.mean)
 
     def encode(self, scores: Matrix) -> Matrix:
         """Encode the scores of one block, and clip them to the ball."""
@@ -70,36 +77,42 @@ def learn_block_code(
     pilots: dict[int, Pilots],  # by number of blocks
     anchors: NDArray[np.intp],  # places of the truths at which models are read
     n_outputs: int,
+    move: float,  # how far a record moves the mean response in L2
     deviation: Callable[[int, float], float],  # of n noisy numbers of an L2 sensitivity
 ) -> BlockCode:
     """Choose the number of blocks, the axes and their weights by the expected error."""
     center = truths.mean(axis=0)
     axes, variances = _axes(truths - center, n_outputs)
     means = center.reshape(-1, n_outputs).mean(axis=0)
-    offset = np.concatenate([center[anchors], means])
-    read = np.hstack([np.linalg.pinv(axes[:, anchors].T), np.zeros((len(axes), n_outputs))])
-    read[:n_outputs] = 0  # of constant axes the mean response, with which the scores end
-    read[:n_outputs, -n_outputs:] = np.eye(n_outputs) * np.sqrt(len(center) / n_outputs)
+    constant, leading = np.tile(np.eye(n_outputs), len(center) // n_outputs), axes[n_outputs:]
+    read = np.linalg.pinv(axes[:, anchors].T)[n_outputs:]
+    spread = float(truths.reshape(len(truths), -1, n_outputs).var(axis=1).mean())
     best: BlockCode | None = None
     for n_blocks, (actual, scores) in pilots.items():
-        exact = (actual - center) @ axes.T
-        seen = (scores - offset) @ read.T
-        for code, error in _codes(exact, seen, variances, n_outputs, n_blocks, deviation):
+        exact = (actual - center) @ leading.T
+        seen = (scores - center[anchors]) @ read.T
+        prior = _Prior(variances[:n_outputs], variances[n_outputs:], len(constant.T), move)
+        for scale, radius, gains, mean, weight, kept, error in _codes(
+            exact, seen, prior, n_blocks, deviation
+        ):
             if best is None or error < best.error:
-                size, scale, radius, gains, mean = code
+                size, told = len(scale), n_outputs if weight else 0
+                columns = constant[:told].T * kept[:told], leading[:size].T * (gains / scale)
                 best = BlockCode(
                     n_blocks,
                     radius,
+                    weight,
                     scale[:, None] * read[:size],
-                    offset,
-                    axes[:size].T * (gains / scale),
-                    mean,
+                    center[anchors],
+                    np.hstack(columns),
+                    np.concatenate([weight * means[:told], mean]),
                     center,
+                    spread,
                     error,
                 )
     if best is None:
         raise ValueError(
-            f"sensitivity='aggregate' releases at least {n_outputs} numbers, and the mechanism "
+            "sensitivity='aggregate' releases at least one number, and the mechanism "
             "adds noise to fewer. Use GaussianMechanism or LaplaceMechanism."
         )
     return best
@@ -117,48 +130,69 @@ def _axes(truths: Matrix, n_outputs: int) -> tuple[Matrix, Matrix]:
     return axes, np.mean((truths @ axes.T) ** 2, axis=0)
 
 
+class _Prior(NamedTuple):
+    """Variances of the coordinates of random rules, and how far a record moves the mean."""
+
+    constant: Matrix
+    leading: Matrix
+    n_records: int
+    move: float
+
+
+class _Choice(NamedTuple):
+    """Axes and weights of a code, and its expected error."""
+
+    scale: Matrix
+    radius: float
+    gains: Matrix
+    mean: Matrix
+    weight: float
+    kept: Matrix
+    error: float
+
+
 def _codes(
     exact: Matrix,
     seen: Matrix,
-    variances: Matrix,
-    n_constant: int,
+    prior: _Prior,
     n_blocks: int,
     deviation: Callable[[int, float], float],
-) -> Iterator[tuple[tuple[int, Matrix, float, Matrix, Matrix], float]]:
+) -> Iterator[_Choice]:
     """Yield codes of pilots, by number of axes and exponent, with their expected errors."""
-    total = variances.sum()
-    for exponent in EXPONENTS:
-        scales = np.maximum(variances, 1e-12 * variances.max()) ** -exponent
-        for size in range(n_constant, len(variances) + 1):
-            scale, prior = scales[:size], variances[:size]
+    total = prior.constant.sum() + prior.leading.sum()
+    for exponent, told in product(EXPONENTS, (True, False)):
+        scales = np.maximum(prior.leading, 1e-12 * prior.leading.max()) ** -exponent
+        for size in range(1, len(scales) + 1):
+            scale, variances = scales[:size], prior.leading[:size]
             numbers = scale * seen[:, :size]
             radius = float(np.median(np.linalg.norm(numbers, axis=1)))
-            sigma = deviation(size, 2 * radius / n_blocks)
+            moves = 2 * radius / n_blocks, told * MEAN * 2 * radius / n_blocks
+            sigma = deviation(size + told * len(prior.constant), float(np.hypot(*moves)))
             if not 0 < radius < np.inf or not np.isfinite(sigma):
                 continue
             numbers = clip(numbers, radius)
             mean = numbers.mean(axis=0)
-            spread = scale**2 * prior  # of the truth, in the units of the numbers
-            gain, residual = _gains(scale * exact[:, :size], numbers - mean, n_constant)
+            spread = scale**2 * variances  # of the truth, in the units of the numbers
+            gain, residual = _gains(scale * exact[:, :size], numbers - mean)
             noise = residual / n_blocks + sigma**2
             shrunk = gain**2 * spread / (gain**2 * spread + noise)
-            common = (shrunk * gain * prior).sum() / max((shrunk * gain**2 * prior).sum(), 1e-300)
-            weights = common * shrunk  # one factor for all axes, but for the constant ones
-            own = gain[:n_constant] > 0
-            weights[:n_constant] = np.where(
-                own, shrunk[:n_constant] / np.where(own, gain[:n_constant], 1), 0
+            common = (shrunk * gain * variances).sum() / max(
+                (shrunk * gain**2 * variances).sum(), 1e-300
             )
-            error = prior * (1 - gain * weights) ** 2 + weights**2 * noise / scale**2
-            left = variances[size:].sum()
-            yield (size, scale, radius, weights, mean), float((error.sum() + left) / total)
+            gains = common * shrunk  # one factor for all axes
+            error = variances * (1 - gain * gains) ** 2 + gains**2 * noise / scale**2
+            weight = moves[1] / prior.move
+            signal = weight**2 * prior.constant / prior.n_records
+            kept = signal / (signal + sigma**2)
+            left = prior.constant @ (1 - kept) + prior.leading[size:].sum()
+            share = float((error.sum() + left) / total)
+            yield _Choice(scale, radius, gains, mean, weight, kept / (weight or 1), share)
 
 
-def _gains(exact: Matrix, numbers: Matrix, n_constant: int) -> tuple[Matrix, Matrix]:
+def _gains(exact: Matrix, numbers: Matrix) -> tuple[Matrix, Matrix]:
     """Return the slope of each number on the truth, smoothed over axes, and its residual."""
     raw = (exact * numbers).mean(axis=0) / np.maximum((exact**2).mean(axis=0), 1e-300)
-    gain = raw.copy()
-    for j in range(n_constant, len(raw)):
-        half = int(1 + (j - n_constant) / 4)
-        gain[j] = raw[max(n_constant, j - half) : j + half + 1].mean()
-    gain = np.maximum(gain, 0.0)
+    halves = [int(1 + j / 4) for j in range(len(raw))]
+    smooth = [raw[max(0, j - half) : j + half + 1].mean() for j, half in enumerate(halves)]
+    gain = np.maximum(smooth, 0.0)
     return gain, np.mean((numbers - gain * exact) ** 2, axis=0)

@@ -38,6 +38,11 @@ class ClassScores:
         """Number of scores of a record."""
         return len(self.classes) if len(self.classes) > 2 else 1
 
+    @property
+    def moves(self) -> Matrix:
+        """How far the scores of a label move at most, if it is replaced."""
+        return np.full(min(2, self.n_columns), 2.0)
+
     def scores_of(self, y: Container) -> Matrix:
         """Return the scores of labels, one row each."""
         return np.where(np.asarray(y)[:, None] == self.classes, 1.0, -1.0)[:, -self.n_columns :]
@@ -103,6 +108,11 @@ class ResponseScores:
     def n_columns(self) -> int:
         """Number of scores of a record."""
         return len(self.center)
+
+    @property
+    def moves(self) -> Matrix:
+        """How far the scores of a response move at most, if it is replaced."""
+        return (self.high - self.low) / self.scale
 
     def scores_of(self, y: Container) -> Matrix:
         """Return the scores of responses, one row each."""

@@ -23,8 +23,8 @@ from skdp.estimators.scores import ClassScores, ResponseScores, reader_of
 from skdp.planning.blocks import N_DATASETS, N_PILOTS, N_RULES, BlockFits, Blocks, Rules, on_block
 from skdp.planning.releases import Public
 
-BLOCK_SIZES = (15, 30, 60, 120, 240)
-LEAST_BLOCKS = 20
+BLOCK_SIZES = (7, 15, 30, 60, 120, 240)
+LEAST_RECORDS, LEAST_BLOCKS, MOST_BLOCKS = 100, 4, 2000
 N_ROWS, N_ANCHORS = 2000, 500
 
 
@@ -34,8 +34,9 @@ class SampleAndAggregate(BaseEstimator):
     The records are cut into blocks by a public permutation. The estimator is fitted to each block,
     and read at public records. These scores are encoded, clipped to a ball of radius R and averaged
     over the k blocks. Replacing a record changes one block, so the average moves by at most
-    ``2 R / k``, whatever the estimator does [1]_. A *student* learns the released scores on the
-    public records. It is a clone of the estimator.
+    ``2 R / k``, whatever the estimator does [1]_. The mean response of all records, such as the
+    share of a class, is released with them. A *student* learns the released scores on the public
+    records. It is a clone of the estimator.
 
     It needs many records: about 2,000 over epsilon for two classes, and far more for ten. The
     bound is on the L2 norm, so L2LaplaceMechanism adds less noise than LaplaceMechanism to as many
@@ -107,9 +108,9 @@ class SampleAndAggregate(BaseEstimator):
 
 def check_blocks(aggregate: SampleAndAggregate, n_samples: int) -> None:
     """Refuse a number of blocks that the records do not have."""
-    if n_samples < 5 * LEAST_BLOCKS:
+    if n_samples < LEAST_RECORDS:
         raise ValueError(
-            f"sensitivity='aggregate' needs at least {5 * LEAST_BLOCKS} records, to cut them "
+            f"sensitivity='aggregate' needs at least {LEAST_RECORDS} records, to cut them "
             f"into blocks. Got {n_samples}. Sample the sensitivity, with an oracle."
         )
     if aggregate.n_blocks == "auto":
@@ -144,22 +145,18 @@ def bind_blocks(
     student = estimator if aggregate.student is None else aggregate.student
     fits = BlockFits(estimator, reader, take_records(public.X, anchors), seed)
     rules = Rules.of(reader, public, given)
-    sizes = [
-        n_samples // size
-        for size in BLOCK_SIZES
-        if size >= 5 * max(2, reader.n_columns) and n_samples >= LEAST_BLOCKS * size
-    ]
-    sizes = sizes or [2 * LEAST_BLOCKS, LEAST_BLOCKS]
-    if aggregate.n_blocks != "auto":
-        sizes = [int(aggregate.n_blocks)]
-    pilots = {k: rules.pilots(fits, n_samples // k, rng) for k in sizes}
+    numbers = [int(aggregate.n_blocks)] if aggregate.n_blocks != "auto" else []
+    if not numbers:
+        sizes = [size for size in BLOCK_SIZES if size >= 3 * max(2, reader.n_columns)]
+        numbers = sorted({min(max(n_samples // s, LEAST_BLOCKS), MOST_BLOCKS) for s in sizes})
+    pilots = {k: rules.pilots(fits, n_samples // k, rng) for k in numbers}
     width = reader.n_columns
     places = (anchors[:, None] * width + np.arange(width)).ravel()
-    code = learn_block_code(
-        rules.truths(max(200, N_RULES // width), rng), pilots, places, width, deviation
-    )
+    truths = rules.truths(max(200, N_RULES // width), rng)
+    move = float(np.linalg.norm(reader.moves)) / n_samples
+    code = learn_block_code(truths, pilots, places, width, move, deviation)
     order = rng.permutation(n_samples)
-    target = Blocks(fits, student, public.X, code, n_samples, order, N_PILOTS * len(sizes))
+    target = Blocks(fits, student, public.X, code, n_samples, order, N_PILOTS * len(numbers))
     target.restore(code.mean)  # fails before anything is paid for
     return target
 

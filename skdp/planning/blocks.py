@@ -25,7 +25,7 @@ from skdp.planning.releases import Public
 from skdp.sensitivity.random_task import RandomTaskOracle
 
 CERTAIN = 0.996  # the largest score of a student's lesson
-SHARPER = 2.0  # averages are timid: logits are multiplied
+FACTORS = np.geomspace(1, 64, 13)  # averages are timid: logits are multiplied by one of these
 
 
 def on_block(
@@ -60,19 +60,22 @@ class BlockFits:
         self.estimator.set_params(**dict.fromkeys(names, self.seed))
 
     def scores(self, block: Dataset) -> Matrix:
-        """Return the scores and the mean response, or a public constant where the fit fails."""
-        shape = n_records(self.anchors) + 1, self.reader.n_columns
+        """Return the scores, or a public constant where the fit fails."""
+        shape = n_records(self.anchors), self.reader.n_columns
         return on_block(self._read, block, np.zeros(shape), self.seed).ravel()
 
     def _read(self, block: Dataset) -> Matrix:
-        """Return the scores, and the mean response in the last row."""
         mean = self.reader.scores_of(block.y).mean(axis=0)
         if isinstance(self.reader, ClassScores) and np.all(np.abs(mean) == 1):
-            shape = n_records(self.anchors) + 1, 1
-            return np.tile(mean, shape)  # most estimators refuse a single class
+            return np.tile(mean, (n_records(self.anchors), 1))  # most estimators refuse one class
         # a clone shares its frozen steps, whose transform may draw from a state
         fitted = fit_on(clone(copy.deepcopy(self.estimator)), block)
-        return np.vstack([self.reader.read(fitted, copy.deepcopy(self.anchors)), mean])
+        return self.reader.read(fitted, copy.deepcopy(self.anchors))
+
+    def mean(self, y: Container) -> Matrix:
+        """Return the mean scores of the responses, to which each record adds within its range."""
+        scores = self.reader.scores_of(y)
+        return np.where(np.isfinite(scores), scores, 0.0).mean(axis=0)
 
 
 class Blocks(Target):
@@ -111,34 +114,50 @@ class Blocks(Target):
 
     def bound(self, order: int) -> float:
         """Return how far a record moves the value in the norm of an order, 1 or 2."""
-        k, r, radius = self.code.n_blocks, self.code.n_numbers, self.code.radius
-        rounding = 4 * k * radius * 2.0**-53  # of a sum of k numbers, in each of two datasets
-        return r ** (1 / order - 0.5) * 2 * radius / k + r ** (1 / order) * rounding
+        code, n, k = self.code, self.n_samples, self.code.n_blocks
+        moves, size = code.weight * self.fits.reader.moves, len(code.encoder)
+        of_mean, of_scores = moves / n, size ** (1 / order - 0.5) * 2 * code.radius / k
+        # sums of k and of n numbers round, in each of two datasets
+        rounding = 4 * 2.0**-53 * (k * code.radius + n * moves.sum())
+        moved = np.linalg.norm([of_scores, *of_mean], order)
+        return float(moved + code.n_numbers ** (1 / order) * rounding)
 
     def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Fit to each block, and average the encoded scores; the seed is that of the fits."""
-        dataset = Dataset(*parts)
-        coded = [self.code.encode(self.fits.scores(dataset.take(b))) for b in self.blocks]
-        return np.mean(coded, axis=0)
+        dataset, code = Dataset(*parts), self.code
+        coded = [code.encode(self.fits.scores(dataset.take(b))) for b in self.blocks]
+        mean = code.weight * self.fits.mean(dataset.y) if code.weight else np.empty(0)
+        return np.concatenate([mean, np.mean(coded, axis=0)])
 
     def restore(self, value: Matrix) -> Estimator:
         """Teach the student the released scores of all public records."""
         reader = self.fits.reader
         scores = self.code.decode(np.asarray(value)).reshape(n_records(self.rows), -1)
         if isinstance(reader, ClassScores):
-            scores = sharpened(np.clip(scores, -CERTAIN, CERTAIN))
+            scores = sharpened(scores, self.code.spread)
         with warnings.catch_warnings(), seeded(0):
             warnings.simplefilter("ignore")  # of a fit to noisy scores
             return clean_copy(reader.teach(self.student, self.rows, scores))
 
 
-def sharpened(scores: Matrix) -> Matrix:
-    """Multiply the logits, and move them so that the mean of each column stays."""
-    logits = SHARPER * 2 * np.arctanh(scores)
-    low, high = np.full(scores.shape[1], -20.0), np.full(scores.shape[1], 20.0)
+def sharpened(scores: Matrix, spread: float) -> Matrix:
+    """Multiply the logits until they vary as those of rules, and move them, so that means stay."""
+    means = np.clip(scores.mean(axis=0), -CERTAIN, CERTAIN)
+    logits = 2 * np.arctanh(np.clip(scores, -CERTAIN, CERTAIN))
+    for factor in FACTORS:
+        found = moved_to(means, factor * logits)
+        if found.var(axis=0).mean() >= spread:
+            break
+    return found
+
+
+def moved_to(means: Matrix, logits: Matrix) -> Matrix:
+    """Return the scores of logits, each column of which is moved to a mean score."""
+    low = np.full(len(means), -100.0)
+    high = -low
     for _ in range(50):
         middle = (low + high) / 2
-        below = np.tanh((logits + middle) / 2).mean(axis=0) < scores.mean(axis=0)
+        below = np.tanh((logits + middle) / 2).mean(axis=0) < means
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.tanh((logits + low) / 2)
 
