@@ -361,9 +361,7 @@ def run(table, entry, seed, options):
     epsilons = (np.inf,) if entry.promise == "none" else epsilons
     scores, started = [], time.process_time()
     n_releases = 1 if options.small else entry.n_releases
-    budget = PrivacyAccountant(
-        ":memory:", epsilon=np.inf, delta=1.0
-    )  # a worker has none, and these releases stay here
+    budget = PrivacyAccountant(":memory:", epsilon=np.inf, delta=1.0)  # a worker has none
     with budget.as_default(), warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")  # plans warn of little that is learned
         split = table.split(options, seed)

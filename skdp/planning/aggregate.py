@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skdp.bounds import mean_bound
-from skdp.codes.blocks import learn_block_code
+from skdp.codes.blocks import BlockCode, learn_block_code
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.room import spare
@@ -20,7 +21,16 @@ from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix, Seed
 from skdp.estimators.predictions import PredictionTarget, check_predictions
 from skdp.estimators.scores import ClassScores, ResponseScores, reader_of
-from skdp.planning.blocks import N_DATASETS, N_PILOTS, N_RULES, BlockFits, Blocks, Rules, on_block
+from skdp.planning.blocks import (
+    N_DATASETS,
+    N_PILOTS,
+    N_RULES,
+    N_TRIED,
+    BlockFits,
+    Blocks,
+    Rules,
+    on_block,
+)
 from skdp.planning.releases import Public
 
 BLOCK_SIZES = (7, 15, 30, 60, 120, 240)
@@ -145,18 +155,28 @@ def bind_blocks(
     student = estimator if aggregate.student is None else aggregate.student
     fits = BlockFits(estimator, reader, take_records(public.X, anchors), seed)
     rules = Rules.of(reader, public, given)
-    numbers = [int(aggregate.n_blocks)] if aggregate.n_blocks != "auto" else []
-    if not numbers:
-        sizes = [size for size in BLOCK_SIZES if size >= 3 * max(2, reader.n_columns)]
-        numbers = sorted({min(max(n_samples // s, LEAST_BLOCKS), MOST_BLOCKS) for s in sizes})
-    pilots = {k: rules.pilots(fits, n_samples // k, rng) for k in numbers}
     width = reader.n_columns
-    places = (anchors[:, None] * width + np.arange(width)).ravel()
-    truths = rules.truths(max(200, N_RULES // width), rng)
-    move = float(np.linalg.norm(reader.moves)) / n_samples
-    code = learn_block_code(truths, pilots, places, width, move, deviation)
+    learn = partial(
+        learn_block_code,
+        rules.truths(max(200, N_RULES // width), rng),
+        anchors=(anchors[:, None] * width + np.arange(width)).ravel(),
+        n_outputs=width,
+        move=float(np.linalg.norm(reader.moves)) / n_samples,
+        deviation=deviation,
+    )
+
+    def learned(numbers: list[int], n_pilots: int) -> BlockCode:
+        pilots = {k: rules.pilots(fits, n_samples // k, n_pilots, rng) for k in numbers}
+        return learn(pilots)
+
+    n_pilots, n_blocks = N_PILOTS, aggregate.n_blocks
+    if n_blocks == "auto":
+        sizes = [size for size in BLOCK_SIZES if size >= 3 * max(2, width)]
+        numbers = sorted({min(max(n_samples // s, LEAST_BLOCKS), MOST_BLOCKS) for s in sizes})
+        n_blocks, n_pilots = learned(numbers, N_TRIED).n_blocks, n_pilots + N_TRIED * len(numbers)
+    code = learned([int(n_blocks)], N_PILOTS)
     order = rng.permutation(n_samples)
-    target = Blocks(fits, student, public.X, code, n_samples, order, N_PILOTS * len(numbers))
+    target = Blocks(fits, student, public.X, code, n_samples, order, n_pilots)
     target.restore(code.mean)  # fails before anything is paid for
     return target
 

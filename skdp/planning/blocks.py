@@ -162,7 +162,8 @@ def moved_to(means: Matrix, logits: Matrix) -> Matrix:
     return np.tanh((logits + low) / 2)
 
 
-N_RULES, N_PILOTS, N_DATASETS = 1000, 80, 20
+N_RULES, N_DATASETS = 1000, 20
+N_TRIED, N_PILOTS = 20, 80  # by number of blocks, and for the best one
 MIXED = 0.1  # share of labels of a rule that are drawn at random
 
 
@@ -216,9 +217,9 @@ class Rules:
             offset = offset + np.log(shares / found.mean(axis=1, keepdims=True))
         return (1 - MIXED) * found + MIXED * shares
 
-    def pilots(self, fits: BlockFits, size: int, rng: np.random.Generator) -> Pilots:
+    def pilots(self, fits: BlockFits, size: int, n_pilots: int, rng: np.random.Generator) -> Pilots:
         """Fit to a single block of each of some rules."""
-        truths = self.truths(N_PILOTS, rng)
+        truths = self.truths(n_pilots, rng)
         scores = [fits.scores(self._block(truth, size, rng)) for truth in truths]
         return Pilots(truths, np.array(scores))
 
