@@ -84,14 +84,15 @@ def learn_block_code(
     center = truths.mean(axis=0)
     axes, variances = _axes(truths - center, n_outputs)
     means = center.reshape(-1, n_outputs).mean(axis=0)
-    constant, leading = np.tile(np.eye(n_outputs), len(center) // n_outputs), axes[n_outputs:]
+    n_records = len(center) // n_outputs
+    constant, leading = np.tile(np.eye(n_outputs), n_records), axes[n_outputs:]
     read = np.linalg.pinv(axes[:, anchors].T)[n_outputs:]
     spread = float(truths.reshape(len(truths), -1, n_outputs).var(axis=1).mean())
     best: BlockCode | None = None
     for n_blocks, (actual, scores) in pilots.items():
         exact = (actual - center) @ leading.T
         seen = (scores - center[anchors]) @ read.T
-        prior = _Prior(variances[:n_outputs], variances[n_outputs:], len(constant.T), move)
+        prior = _Prior(variances[:n_outputs], variances[n_outputs:], n_records, move)
         for scale, radius, gains, mean, weight, kept, error in _codes(
             exact, seen, prior, n_blocks, deviation
         ):
