@@ -113,8 +113,8 @@ def learn_block_code(
                 )
     if best is None:
         raise ValueError(
-            "sensitivity='aggregate' releases at least one number, and the mechanism "
-            "adds noise to fewer. Use GaussianMechanism or LaplaceMechanism."
+            "sensitivity='aggregate' needs public records that differ, and a mechanism that adds "
+            "noise to two numbers or more. Use GaussianMechanism or LaplaceMechanism."
         )
     return best
 
@@ -162,7 +162,7 @@ def _codes(
     """Yield codes of pilots, by number of axes and exponent, with their expected errors."""
     total = prior.constant.sum() + prior.leading.sum()
     for exponent, told in product(EXPONENTS, (True, False)):
-        scales = np.maximum(prior.leading, 1e-12 * prior.leading.max()) ** -exponent
+        scales = np.maximum(prior.leading, 1e-12 * prior.leading.max(initial=0)) ** -exponent
         for size in range(1, len(scales) + 1):
             scale, variances = scales[:size], prior.leading[:size]
             numbers = scale * seen[:, :size]
