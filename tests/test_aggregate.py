@@ -334,6 +334,7 @@ def test_no_record_moves_a_function_further_than_its_ranges(order):
         ({"sensitivity": "aggregate"}, ValueError, "'ranges'.*None"),
         ({"sensitivity": "aggregate", "ranges": (1, 0)}, ValueError, "'ranges'"),
         ({"sensitivity": "aggregate", "ranges": (0, np.inf)}, ValueError, "'ranges'"),
+        ({"sensitivity": "aggregate", "ranges": (0, 10**400)}, ValueError, "'ranges'"),
         # values of some records would overflow in the sum over blocks, and others not
         ({"sensitivity": "aggregate", "ranges": (0, 1e307)}, ValueError, "'ranges'.*finite"),
         ({"sensitivity": "aggregate", "ranges": [(0, 1)] * 3}, ValueError, r"returned shape \(2,"),

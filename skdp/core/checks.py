@@ -73,7 +73,7 @@ def shorten(values: Iterable[object]) -> str:
 
 def floats(values: object) -> NDArray[np.float64] | None:
     """Return numbers in an array; None where some are no numbers, since an error would show one."""
-    with suppress(TypeError, ValueError):  # of numpy: they would show an entry
+    with suppress(TypeError, ValueError, OverflowError):  # of numpy: they would show an entry
         return np.asarray(values, dtype=np.float64)
     return None
 
