@@ -32,6 +32,7 @@ from skdp import (
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.core.dataset import Dataset
+from skdp.planning.blocks import sharpened
 from tests import attack_routes as routes
 
 X, y = make_classification(
@@ -257,6 +258,28 @@ def test_the_bound_adds_the_moves_of_the_scores_and_of_the_mean_response():
     assert target.bound(1) == pytest.approx(size**0.5 * of_scores + of_mean, rel=1e-9)
     assert target.bound(2) == pytest.approx(np.hypot(of_scores, of_mean), rel=1e-9)
     assert target.bound(2) >= np.hypot(of_scores, of_mean)
+
+
+def test_the_share_of_a_rare_class_is_released():
+    """The rules of the oracle have shares of .25 to .75."""
+    rare = np.flatnonzero(y[PRIVATE] == 1)[: 2500 // 20]
+    kept = np.sort(np.r_[rare, np.flatnonzero(y[PRIVATE] == 0)])
+    table, labels = X[PRIVATE][kept], y[PRIVATE][kept]
+    model = private(LogisticRegression(), 5.0, 20, random_state=0).fit(table, labels)
+    assert np.mean(labels) == pytest.approx(0.09, abs=0.01)
+    shares = model.predict_proba(X[PUBLIC])[:, 1]  # whose scores the student was told
+    assert np.mean(shares) == pytest.approx(np.mean(labels), abs=0.04)
+
+
+def test_sharper_scores_keep_their_means_and_vary_as_rules():
+    rng = np.random.default_rng(0)
+    timid = 0.05 * rng.standard_normal((1000, 3)) + [-0.6, 0.0, 0.3]
+    told = sharpened(timid, 0.2)
+    np.testing.assert_allclose(told.mean(axis=0), timid.mean(axis=0), atol=1e-9)
+    assert 0.2 <= told.var(axis=0).mean() < 0.3
+    np.testing.assert_array_equal(told.argsort(axis=0), timid.argsort(axis=0))
+    sure = sharpened(np.where(timid > 0, 5.0, -5.0), 0.2)
+    assert (np.abs(sure) <= 1).all()
 
 
 def moody_largest(X):
