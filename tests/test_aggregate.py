@@ -25,6 +25,7 @@ from skdp import (
     L2LaplaceMechanism,
     LaplaceMechanism,
     PrivateEstimator,
+    PublicDataOracle,
     RandomTaskOracle,
     SampleAndAggregate,
     plan_release,
@@ -258,6 +259,61 @@ def test_the_bound_adds_the_moves_of_the_scores_and_of_the_mean_response():
     assert target.bound(1) == pytest.approx(size**0.5 * of_scores + of_mean, rel=1e-9)
     assert target.bound(2) == pytest.approx(np.hypot(of_scores, of_mean), rel=1e-9)
     assert target.bound(2) >= np.hypot(of_scores, of_mean)
+
+
+OUTPUTS = np.column_stack([X[:, 0], X[:, 1] * 1e3 - 7, np.full(len(X), 0.1)])
+FORMS = {
+    "two classes": (GaussianNB(), RandomTaskOracle(X[PUBLIC], classes=[0, 1])),
+    "four classes": (GaussianNB(), RandomTaskOracle(X[PUBLIC], classes=[0, 1, 2, 3])),
+    "a response": (Ridge(), PublicDataOracle(X[PUBLIC], OUTPUTS[PUBLIC, 1])),
+    "outputs": (Ridge(), PublicDataOracle(X[PUBLIC], OUTPUTS[PUBLIC])),
+}
+
+
+@pytest.mark.parametrize(("estimator", "oracle"), FORMS.values(), ids=FORMS)
+def test_the_whole_bound_is_attained(estimator, oracle):
+    """The worst model of a block, and the worst response beside it, of all that y may hold."""
+    target = private(estimator, 50.0, 10, oracle).plan(400).target
+    code, reader = target.code, target.fits.reader
+    assert code.weight > 0
+    opposite = np.linalg.pinv(code.encoder) @ np.ones(len(code.encoder))
+    found = []
+
+    def scores(block):  # of a block that is told by a record
+        sign = np.sign(block.X[:, 0].max() - 1e6)
+        return code.center + sign * 1e9 * opposite
+
+    target.fits.scores = scores
+    responses = [0, 1, 2, 3]
+    if not hasattr(reader, "classes"):
+        odd = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324]
+        lines = [reader.low, reader.high, *(np.full_like(reader.low, each) for each in odd)]
+        responses = [line.reshape(reader.shape) for line in lines]
+    for word in (-1e7, 1e7):
+        for response in responses:
+            table, labels = X[:400].copy(), np.array([responses[0]] * 400)
+            table[:, 0] = -1.0
+            table[target.blocks[0][0], 0], labels[target.blocks[0][0]] = word, response
+            found.append(target(table, labels, seed=0))
+    for order in (1, 2):
+        moved = [np.linalg.norm(one - other, order) for one in found for other in found]
+        assert 0.999 < max(moved) / target.bound(order) <= 1
+
+
+def test_public_responses_that_are_nearly_alike_keep_the_bound():
+    """Their mean rounds to beyond them, and what is missing counts as the middle."""
+    high = np.nextafter(1e9 + 0.3, np.inf)
+    public = np.where(X[PUBLIC, 0] > 0, 1e9 + 0.3, high)
+    for responses in (public, np.zeros(500), np.full(500, 1e-200)):
+        oracle = PublicDataOracle(X[PUBLIC], responses)
+        target = private(Ridge(), 50.0, 10, oracle).plan(400).target
+        reader, code = target.fits.reader, target.code
+        missing = np.full(400, np.nan)
+        for response in (np.inf, -np.inf, 0.0):
+            other = missing.copy()
+            other[0] = response
+            moved = code.weight * (target.fits.mean(missing) - target.fits.mean(other))
+            assert np.abs(moved) <= (1 + 1e-12) * code.weight * reader.moves / 400
 
 
 def test_the_share_of_a_rare_class_is_released():

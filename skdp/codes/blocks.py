@@ -161,7 +161,7 @@ def _codes(
 ) -> Iterator[_Choice]:
     """Yield codes of pilots, by number of axes and exponent, with their expected errors."""
     total = prior.constant.sum() + prior.leading.sum()
-    for exponent, told in product(EXPONENTS, (True, False)):
+    for exponent, told in product(EXPONENTS, (prior.move > 0, False)):
         scales = np.maximum(prior.leading, 1e-12 * prior.leading.max(initial=0)) ** -exponent
         for size in range(1, len(scales) + 1):
             scale, variances = scales[:size], prior.leading[:size]
@@ -182,7 +182,7 @@ def _codes(
             )
             gains = common * shrunk  # one factor for all axes
             error = variances * (1 - gain * gains) ** 2 + gains**2 * noise / scale**2
-            weight = moves[1] / prior.move
+            weight = moves[1] / prior.move if told else 0.0
             signal = weight**2 * prior.constant / prior.n_records
             kept = signal / (signal + sigma**2)
             left = prior.constant @ (1 - kept) + prior.leading[size:].sum()

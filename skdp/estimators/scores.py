@@ -98,10 +98,11 @@ class ResponseScores:
     def of(cls, y: NDArray) -> ResponseScores:
         """Take center, scale and range from public responses."""
         columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        center, scale = columns.mean(axis=0), columns.std(axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
-        low = np.maximum(columns.min(axis=0), center - FARTHEST * scale)
-        high = np.minimum(columns.max(axis=0), center + FARTHEST * scale)
+        least, largest, scale = columns.min(axis=0), columns.max(axis=0), columns.std(axis=0)
+        scale = np.where((least < largest) & (scale > 0), scale, 1.0)
+        center = np.clip(columns.mean(axis=0), least, largest)  # a mean may round to beyond
+        low = np.maximum(least, center - FARTHEST * scale)
+        high = np.minimum(largest, center + FARTHEST * scale)
         return cls(center, scale, low, high, np.shape(y)[1:])
 
     @property

@@ -45,6 +45,11 @@ def check_private_dataset(
     classes: list[NDArray] | None,
 ) -> Dataset:
     """Return private data in plain containers, of types that follow from the declared ones."""
+    if is_plain and isinstance(y, list | tuple):
+        raise TypeError(
+            "y must be an array or a series under a plain promise, since the form of a "
+            f"{type(y).__name__} depends on its entries. Pass np.asarray(y)."
+        )
     X = _check_features(X, tags, is_plain)
     if y is None:
         return Dataset(X)

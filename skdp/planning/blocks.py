@@ -153,9 +153,9 @@ def sharpened(scores: Matrix, spread: float) -> Matrix:
 
 def moved_to(means: Matrix, logits: Matrix) -> Matrix:
     """Return the scores of logits, each column of which is moved to a mean score."""
-    low = np.full(len(means), -100.0)
-    high = -low
-    for _ in range(50):
+    high = 20.0 + np.abs(logits).max(axis=0)  # where all scores are 1, and at -high -1
+    low = -high
+    for _ in range(60):
         middle = (low + high) / 2
         below = np.tanh((logits + middle) / 2).mean(axis=0) < means
         low, high = np.where(below, middle, low), np.where(below, high, middle)
