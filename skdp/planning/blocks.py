@@ -25,6 +25,7 @@ from skdp.planning.releases import Public
 from skdp.sensitivity.random_task import RandomTaskOracle
 
 CERTAIN = 0.996  # the largest score of a student's lesson
+MOST_SIMULATED = 60  # blocks of a simulated release
 FACTORS = np.geomspace(1, 64, 13)  # averages are timid: logits are multiplied by one of these
 
 
@@ -82,7 +83,7 @@ class Blocks(Target):
     """The target of :class:`skdp.SampleAndAggregate`: mean encoded scores of models of blocks."""
 
     fits_estimator = True
-    n_simulated = 3  # datasets on which a plan simulates a release, of many fits each
+    n_simulated = 3  # datasets on which a plan simulates a release
     preconditions = "that fits to blocks share no state"
     missing = ""
 
@@ -107,10 +108,18 @@ class Blocks(Target):
         self.key_parts = (vars(fits), self.student, rows, vars(code), self.blocks)
         self.estimator = fits.estimator
         self.n_fits = code.n_blocks
-        self.n_public_fits = n_pilots + self.n_simulated * code.n_blocks
+        self.n_public_fits = n_pilots + self.n_simulated * min(code.n_blocks, MOST_SIMULATED)
         size = n_samples // code.n_blocks
         self.released = f"mean scores of {code.n_blocks} blocks of about {size} records"
         self.description = f"{self.released} of {describe(fits.estimator)}"
+
+    @property
+    def light(self) -> Blocks:
+        """The target of some of the blocks, whose mean is a little less exact, for simulations."""
+        some = copy.copy(self)
+        some.blocks = self.blocks[:MOST_SIMULATED]
+        some.key_parts = (*self.key_parts, MOST_SIMULATED)
+        return some
 
     def bound(self, order: int) -> float:
         """Return how far a record moves the value in the norm of an order, 1 or 2."""

@@ -142,7 +142,8 @@ class Simulation:
     @cached_property
     def datasets(self) -> list[tuple[Matrix, Dataset]]:
         """The values, and the records to score."""
-        target = self.sensitivity.bounded(spare(self.target))
+        light = getattr(self.target, "light", self.target)
+        target = self.sensitivity.bounded(spare(light))
         key = key_in_store(
             *(target, self.oracle, self.n_samples, self.seed, self.schema),
             *(self.test_oracle, "simulated"),
