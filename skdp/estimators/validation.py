@@ -45,11 +45,6 @@ def check_private_dataset(
     classes: list[NDArray] | None,
 ) -> Dataset:
     """Return private data in plain containers, of types that follow from the declared ones."""
-    if is_plain and isinstance(y, list | tuple):
-        raise TypeError(
-            "y must be an array or a series under a plain promise, since the form of a "
-            f"{type(y).__name__} depends on its entries. Pass np.asarray(y)."
-        )
     X = _check_features(X, tags, is_plain)
     if y is None:
         return Dataset(X)
@@ -65,9 +60,9 @@ def _check_responses(
     if kind != "classifier" and not isinstance(y, list):
         _refuse_dates("y", y)
     if kind == "classifier" and classes is not None:
-        y = labels_among(y, classes)
+        y = labels_among(_responses(y), classes)
     elif kind != "classifier" and is_plain:
-        y = as_doubles(y)
+        y = as_doubles(_responses(y))
     else:  # a transformer may take words
         y = _as_floats(y, "y") if kind == "regressor" else as_labels(y)
     if y.ndim not in (1, 2) or len(y) != n_samples:
@@ -78,6 +73,11 @@ def _check_responses(
     if not is_plain or (kind == "classifier" and classes is None):
         check_response(y, kind == "classifier")
     return y
+
+
+def _responses(y: Container) -> Container:
+    """Return a list as an array of a response each, whatever they are: none makes it a table."""
+    return np.fromiter(y, dtype=object, count=len(y)) if isinstance(y, list | tuple) else y
 
 
 def check_response(y: NDArray, labels: bool) -> None:
