@@ -231,7 +231,7 @@ def name_of(model):
 
 logistic = LogisticRegression(max_iter=1000)
 boosting = HistGradientBoostingClassifier(random_state=0)
-less_logistic = LogisticRegression(C=0.01, max_iter=1000)  # chosen on another split
+regularized = LogisticRegression(C=0.01, max_iter=1000)  # chosen on another split
 svc = LinearSVC(C=0.01)
 ESTIMATORS = {
     "SVC": SVC(),
@@ -253,7 +253,7 @@ def adult_entries(options):
         by_moments("moments, prior, Gaussian", gaussian, f"plain, delta {DELTA:g}", prior=True),
         *([] if options.small else [aggregated("blocks, boosting, logistic", boosting, logistic)]),
         aggregated("blocks, logistic", logistic),
-        sampled("sampled, logistic with C = .01", less_logistic),
+        sampled("sampled, logistic with C = .01", regularized),
         *([] if options.small else [sampled("sampled, boosting", boosting, release="predictions")]),
     ]
 

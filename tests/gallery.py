@@ -123,7 +123,7 @@ class _OfLaw:
         """Return the largest absolute log ratio; where both probabilities are 0 there is none."""
         p, q = (np.asarray(self.probabilities(each)) for each in (x, x_prime))
         either = (p > 0) | (q > 0)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore"):  # one of them may be 0
             return np.max(np.abs(np.log(p[either]) - np.log(q[either])))
 
 

@@ -505,6 +505,7 @@ def test_blocks_share_no_object_and_do_not_interrupt(form):
         assert plan.target(form(records), seed=0) <= plan.sensitivity.value
 
 
+# told of some of these ranges before they are refused
 @pytest.mark.filterwarnings("ignore:The 'ranges' of mean_bound are so narrow")
 @pytest.mark.parametrize("ranges", [(1e16, 1e16 + 2), (5, 5)])
 def test_ranges_that_noise_does_not_reach_are_refused_unpaid(ranges):

@@ -305,5 +305,5 @@ def test_how_the_caller_treats_floating_point_errors_changes_nothing(state):
     target = named("underflowing", lambda X: np.mean(np.exp(-1e4 * X) + X))
     options = {"mechanism": LAPLACE, "sensitivity": FEW_PAIRS, "random_state": 0}
     usual = release(target, X, **options).value
-    with np.errstate(all=state):
+    with np.errstate(all=state):  # of a user, which changes nothing
         assert release(target, X, **options).value == usual

@@ -52,5 +52,5 @@ def pair_bound(
     """
     lower, _ = clopper_pearson(hits_x, runs_x, alpha / 2)
     _, upper = clopper_pearson(hits_y, runs_y, alpha / 2)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # no hit has the logarithm -inf
         return np.maximum(np.log(np.maximum(lower - delta, 0.0) / upper), 0.0)

@@ -94,7 +94,7 @@ def find_leaks(
 class _Search:
     """Numbers to be found, by kind, their first digits, and rows of whole numbers as bytes."""
 
-    @np.errstate(invalid="ignore")
+    @np.errstate(invalid="ignore")  # NaN is cast to a whole number, and equals none
     def __init__(self, X: Container, y: Container, parameters: object, public: object) -> None:
         dataset = as_dataset((X, y), "The dataset")
         self.n_records = dataset.n_records
@@ -216,7 +216,7 @@ def _arrays(thing: object) -> list[NDArray[np.float64]]:
     return [each.astype(np.float64) for each in arrays if each.dtype.kind in "fiu"]
 
 
-@np.errstate(invalid="ignore")
+@np.errstate(invalid="ignore")  # NaN is cast to a whole number, and equals none
 def _rows(thing: object) -> set[bytes]:
     """Return the rows of at least three numbers as bytes, of doubles and of integers."""
     tables = (each for each in _arrays(thing) if each.ndim == 2 and each.shape[1] > 2)

@@ -87,7 +87,7 @@ def as_outputs(returned: Container | Outputs) -> Outputs:
     if array.dtype.kind == "b":
         array = array.astype(np.int64)
     if array.dtype.kind in "iuf":
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # long doubles beyond doubles are infinite
             raw, values = array, array.astype(np.float64)
         known = (array.dtype.kind == "f") | (np.abs(values) < _EXACT)
     else:

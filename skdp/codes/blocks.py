@@ -20,7 +20,7 @@ from skdp.core.types import Matrix
 MOST_AXES = 60  # number of axes that are tried at most, besides the constant ones
 EXPONENTS = (0.0, 0.25, 0.5)  # an axis is divided by its prior variance to one of these powers
 INSIDE = 1 - 1e-12  # the radius is shrunk by this factor, so that no rounding exceeds it
-MEAN = 0.4  # how far a record moves the mean response, as a share of how far it moves the scores
+MOVE_OF_MEAN = 0.4  # by a record, as a share of its move of the scores
 
 
 class Pilots(NamedTuple):
@@ -167,8 +167,9 @@ def _codes(
             scale, variances = scales[:size], prior.leading[:size]
             numbers = scale * seen[:, :size]
             radius = float(np.median(np.linalg.norm(numbers, axis=1)))
-            moves = 2 * radius / n_blocks, told * MEAN * 2 * radius / n_blocks
-            sigma = deviation(size + told * len(prior.constant), float(np.hypot(*moves)))
+            step = 2 * radius / n_blocks
+            move = step * float(np.hypot(1, told * MOVE_OF_MEAN))
+            sigma = deviation(size + told * len(prior.constant), move)
             if not 0 < radius < np.inf or not np.isfinite(sigma):
                 continue
             numbers = clip(numbers, radius)
@@ -182,9 +183,9 @@ def _codes(
             )
             gains = common * shrunk  # one factor for all axes
             error = variances * (1 - gain * gains) ** 2 + gains**2 * noise / scale**2
-            weight = moves[1] / prior.move if told else 0.0
+            weight = MOVE_OF_MEAN * step / prior.move if told else 0.0
             signal = weight**2 * prior.constant / prior.n_records
-            kept = signal / (signal + sigma**2)
+            kept = signal / np.maximum(signal + sigma**2, 1e-300)
             left = prior.constant @ (1 - kept) + prior.leading[size:].sum()
             share = float((error.sum() + left) / total)
             yield _Choice(scale, radius, gains, mean, weight, kept / (weight or 1), share)

@@ -49,7 +49,7 @@ def unheeded(values: Matrix, differences: Matrix, metric: OutputMetric | None) -
     matrix, _ = matrix_of(metric, values.shape[1])
     if matrix is None or isinstance(metric, KnownMetric):
         return np.zeros(values.shape[1], dtype=bool)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # what is not finite is tested below
         changes = np.concatenate([values - center_of(values), differences])
         size = np.abs(changes).max(axis=0)
         by = changes * matrix if matrix.ndim == 1 else changes @ matrix
@@ -74,7 +74,7 @@ def without_rounding(
     if not rounded.any():
         return values, differences
     some, again = shaken()
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # infinite pilots differ by NaN, which matters to none
         by_rounding, deviations = np.abs(again - some), np.abs(some - np.median(values, axis=0))
     matter = (by_rounding > 0) & (by_rounding >= _MATTERS * deviations)
     rounded &= 2 * np.count_nonzero(matter, axis=0) > len(some)
@@ -94,7 +94,7 @@ def with_rare_changes(values: Matrix, differences: Matrix) -> Matrix:
     (the rule of three). So three pilots are said to change it, by its standard deviation. Else a
     jump in a pair that calibrates could be worth a thousand of the usual norms.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # an infinite spread is tested below
         spread = values.std(axis=0)
     varies = np.isfinite(spread) & (spread > _ROUNDING * np.abs(values).max(axis=0))
     rare = np.flatnonzero(varies & seldom_change(differences))

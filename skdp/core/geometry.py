@@ -34,7 +34,7 @@ def _norms(order: float, differences: NDArray[np.float64]) -> NDArray[np.float64
     sizes = np.abs(differences)
     if order == math.inf:
         return sizes.max(axis=1, initial=0.0)
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore"):  # such a norm is infinite
         if order == 1:
             return sizes.sum(axis=1)
         _, exponents = np.frexp(sizes.max(axis=1, initial=0.0))

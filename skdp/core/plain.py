@@ -88,7 +88,7 @@ def _doubles(values: Container) -> NDArray[np.float64]:
             return values.cast(sys.modules["polars"].Float64, strict=False).to_numpy()
         if belongs_to(values, "pandas"):
             return values.to_numpy(dtype=np.float64, na_value=np.nan)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # long doubles beyond doubles are infinite
             return values.astype(np.float64)
     values = as_objects(values)
     with suppress(TypeError, ValueError, OverflowError):  # then entry by entry
@@ -246,7 +246,7 @@ def numeric_parts(container: Container) -> Iterator[tuple[str | None, NDArray]]:
 def find_non_finite(container: Container, allow_nan: bool = False) -> str | None:
     """Say where a number is not finite: ``"column 'age'"``, ``"column 3"`` or ``"a value"``."""
     for place, values in numeric_parts(container):
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # then entry by entry
             if np.isfinite(values.sum()):
                 continue
         good = np.isfinite(values) | (np.isnan(values) & allow_nan)

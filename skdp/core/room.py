@@ -72,7 +72,7 @@ def quiet() -> Iterator[None]:
         stack.callback(logging.disable, logging.root.manager.disable)
         logging.disable(sys.maxsize)  # all levels, those above CRITICAL too
         enter(warnings.catch_warnings(record=True))  # nobody keeps the record
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # a warning would tell of records
         enter(np.errstate(all="ignore"))
         # other processes have descriptors of their own, and get large arrays through files
         enter(joblib.parallel_config(backend="sequential"))

@@ -261,5 +261,5 @@ class ClipNorm(Clip):
 
 def _times_power(numbers: NDArray[np.float64], exponents: NDArray) -> NDArray[np.float64]:
     """Multiply by powers of two, which is exact but for what is far too large or too small."""
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore"):  # infinite or 0, as a bound takes them
         return np.ldexp(numbers, exponents)

@@ -38,7 +38,7 @@ def check_members(estimator: Estimator) -> None:
 
 def has_parameters(estimator: Estimator) -> bool:
     """Return whether release='auto' knows the parameters, or the leaves, of all parts."""
-    with suppress(ValueError):
+    with suppress(ValueError):  # what is refused has none
         check_members(estimator)
         for path, part, _ in configured_members(estimator):
             if not (is_stateless(part) or is_composition(part) or is_tree(part)):

@@ -57,7 +57,7 @@ def _check_responses(
 ) -> NDArray:
     """Return labels in the type of the public ones, or as declared; other responses in doubles."""
     kind = tags.estimator_type
-    if kind != "classifier" and not isinstance(y, list):
+    if kind != "classifier" and not isinstance(y, list | tuple):
         _refuse_dates("y", y)
     if kind == "classifier" and classes is not None:
         y = labels_among(_responses(y), classes)

@@ -151,7 +151,7 @@ class KnownDensityTarget(FittedFunctionTarget):
         columns = [np.unique(column) for column in self.seen.T]
         # rounding may merge two points in a narrow box far from 0
         gaps = [np.diff(c).min() if len(c) == n_points else 0.0 for c in columns]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore"):  # a gap of 0 is infinitely many steps
             steps = self.bandwidth / np.array(gaps)
         held = most_held(steps, n_points, q)
         moved, held_by_all = (2 * held, held) if order == 1 else (math.sqrt(2 * held),) * 2

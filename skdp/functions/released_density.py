@@ -138,7 +138,7 @@ class ReleasedDensity(ReleasedFunction):
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """Evaluate the logarithm of the density; ``-inf`` where it is zero."""
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore"):  # the logarithm of 0 is -inf
             return np.log(self.evaluate(X))
 
     def score(self, X: ArrayLike, y: Container = None) -> float:

@@ -116,14 +116,14 @@ class Lattice:
         return np.array([min(best - each, _MAX_VALUE) for each in integers], dtype=np.int64)
 
     def _steps(self, value: ArrayLike) -> NDArray[np.float64]:
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore"):  # callers clip to the lattice
             return np.asarray(np.rint(np.ldexp(np.asarray(value, np.float64), -self.exponent)))
 
     def to_floats(self, integers: ArrayLike, noise: ArrayLike) -> NDArray[np.float64]:
         """Add noise to a rounded value and scale back; NaN is beyond the range of the lattice."""
         noise = np.clip(np.asarray(noise, dtype=np.int64), -_MAX_NOISE, _MAX_NOISE)
         noisy = np.asarray(integers, dtype=np.int64) + noise
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore"):  # what is not finite becomes NaN below
             released = np.ldexp(noisy.astype(np.float64), self.exponent)
         usable = (np.abs(noisy) <= _MAX_NOISY) & np.isfinite(released)
         return np.where(usable, released, np.nan)

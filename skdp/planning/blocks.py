@@ -22,6 +22,7 @@ from skdp.estimators.inputs import fit_on, takes
 from skdp.estimators.public_fit import clean_copy
 from skdp.estimators.scores import ClassScores, ResponseScores
 from skdp.planning.releases import Public
+from skdp.results.simulation import LEAST_DATASETS
 from skdp.sensitivity.random_task import RandomTaskOracle
 
 CERTAIN = 0.996  # the largest score of a student's lesson
@@ -83,7 +84,6 @@ class Blocks(Target):
     """The target of :class:`skdp.SampleAndAggregate`: mean encoded scores of models of blocks."""
 
     fits_estimator = True
-    n_simulated = 3  # datasets on which a plan simulates a release
     preconditions = "that fits to blocks share no state"
     missing = ""
 
@@ -108,7 +108,7 @@ class Blocks(Target):
         self.key_parts = (vars(fits), self.student, rows, vars(code), self.blocks)
         self.estimator = fits.estimator
         self.n_fits = code.n_blocks
-        self.n_public_fits = n_pilots + self.n_simulated * min(code.n_blocks, MOST_SIMULATED)
+        self.n_public_fits = n_pilots + LEAST_DATASETS * min(code.n_blocks, MOST_SIMULATED)
         size = n_samples // code.n_blocks
         self.released = f"mean scores of {code.n_blocks} blocks of about {size} records"
         self.description = f"{self.released} of {describe(fits.estimator)}"

@@ -247,7 +247,6 @@ class HasExpectedScore:
         """A few datasets, so that the score costs little beside the evaluations."""
         few = self.n_evaluations // EVALUATIONS_OF_A_DATASET
         few = min(MOST_DATASETS, max(LEAST_DATASETS, few))
-        few = getattr(self.target, "n_simulated", few)
         return self._simulate(few, getattr(self.sensitivity, "seed", 0))
 
     @cached_property

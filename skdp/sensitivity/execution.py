@@ -121,7 +121,7 @@ def run_chunk(function: Callable[[S], T], argument: S) -> T:
         single_thread,
         noted_interrupts(),
         warnings.catch_warnings(),
-        np.errstate(all="ignore"),
+        np.errstate(all="ignore"),  # as in the room of a private fit
         config_context(),
     ):
         warnings.simplefilter("ignore")  # the public fit shows the warnings of a fit once

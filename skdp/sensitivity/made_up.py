@@ -59,7 +59,7 @@ def _check_moved(target: Target, known: KnownSensitivity, value: Matrix, other: 
     """Refuse two values that are farther apart than the bound, or of different shapes."""
     moved, rounding = math.inf, 0.0
     if value.shape == other.shape:
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"):  # infinite values differ by NaN, which exceeds nothing
             moved = known.geometry.distance(value, other)
             rounding = known.n_samples * 2.0**-52 * np.abs([value, other]).sum()
     if moved > (1 + SLACK) * known.value + rounding:

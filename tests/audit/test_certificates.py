@@ -59,7 +59,7 @@ def test_level_of_the_pair_bound_is_exact_from_above(p_x, p_y, delta):
         return pair_bound(k_x, 60, k_y, 80, 0.05, delta) > truth
 
     def uncorrected(k_x, k_y):  # the limits at alpha, both: the level doubles, and it shows
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # no hit has the logarithm -inf
             return np.log((k_x / 60 - delta) / (k_y / 80)) > truth
 
     assert exact_level(honest, 60, p_x, 80, p_y) <= 0.05
@@ -72,6 +72,6 @@ def test_level_of_the_label_bound_is_exact_from_above(epsilon):
     law = stats.binom(200, 1 / (1 + math.exp(-epsilon)))
     exceeds = label_bound(right, 200, 0.05) > epsilon
     assert 0.01 < law.pmf(right[exceeds]).sum() <= 0.05
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # no hit has the logarithm -inf
         plain = np.log(right / np.maximum(200 - right, 1e-12)) > epsilon
     assert law.pmf(right[plain]).sum() > 0.3

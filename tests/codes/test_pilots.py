@@ -75,7 +75,7 @@ def test_rounding_is_what_no_output_heeds_and_the_last_bits_change_as_the_record
     differences = spread * rng.normal(size=(40, len(kinds))) / 50
     differences[0, list(kinds).index("a median that one pair changes")] = 1.0
     shaken = values[:5] + by_rounding * rng.normal(size=(5, len(kinds)))
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # huge heeds are squared
         metric = heeds**2 if diagonal else np.outer(heeds, heeds)
 
     def evaluate():

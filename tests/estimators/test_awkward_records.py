@@ -179,7 +179,7 @@ def test_without_noise_the_release_is_the_private_fit_and_with_any_it_computes(e
                 compared += 1
         for scale in (1e-3 * np.abs(vector), 1e3 * np.abs(vector).max()):
             noise = scale * rng.laplace(size=vector.shape)
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"):  # noise of 1,000 times the value
                 released = outputs(target.restore(vector + noise), entry.unserved, new)
             for name in expected.keys() - {"inverse_transform"}:
                 assert not np.isnan(released[name]).any(), (change, name)
