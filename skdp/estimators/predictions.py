@@ -149,7 +149,7 @@ def anchors_of(
     if kind_of(estimator) not in ("classifier", "regressor"):
         return source.public_dataset(n_anchors, schema, ANCHOR_DATASET).X
     drawn = source.public_dataset(DRAWN * n_anchors, schema, ANCHOR_DATASET).X
-    return form.convert(different_records(drawn, n_anchors))
+    return form.convert(different_records(drawn, n_anchors, least=n_anchors))
 
 
 def predictions_of(
@@ -219,14 +219,14 @@ class Predictions(Target):
         return KnownMetric(np.ones(size), self.reader.n_columns, are_alike=True)
 
 
-def different_records(X: Container, n_wanted: int) -> Container:
-    """Return the first different public records, and moved copies where there are few."""
+def different_records(X: Container, most: int, least: int) -> Container:
+    """Return the first different public records, and moved copies where there are too few."""
     if sparse.issparse(X):  # to compare and to move all entries would fill the memory
-        return take_records(X, np.arange(n_wanted))
+        return take_records(X, np.arange(most))
     rows = as_objects(X).tolist()
     first = {repr(row): place for place, row in reversed(list(enumerate(rows)))}
-    places = np.sort(np.fromiter(first.values(), dtype=np.intp))[:n_wanted]
-    taken = take_records(X, np.resize(places, n_wanted))
+    places = np.sort(np.fromiter(first.values(), dtype=np.intp))[:most]
+    taken = take_records(X, np.resize(places, max(least, len(places))))
     rng = np.random.default_rng(0)
     if isinstance(X, np.ndarray):
         if X.ndim < 2 or X.dtype.kind not in "iuf":

@@ -19,7 +19,12 @@ from skdp.core.room import spare
 from skdp.core.streams import AGGREGATE, public_seed, streams
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix, Seed
-from skdp.estimators.predictions import PredictionTarget, check_predictions
+from skdp.estimators.predictions import (
+    DRAWN,
+    PredictionTarget,
+    check_predictions,
+    different_records,
+)
 from skdp.estimators.scores import ClassScores, ResponseScores, reader_of
 from skdp.planning.blocks import (
     N_DATASETS,
@@ -144,17 +149,18 @@ def bind_blocks(
     seed = public_seed(aggregate.random_state, "random_state", "SampleAndAggregate")
     rng, _ = streams(seed, AGGREGATE)
     n_samples = given.n_samples
-    public = given.source.public_dataset(N_ROWS, given.schema, attempt=N_DATASETS)
-    anchors = np.arange(n_records(public.X))[:N_ANCHORS]
-    reader = reader_of(given.fit, public.y, take_records(public.X, anchors))
+    drawn = given.source.public_dataset(DRAWN * N_ROWS, given.schema, attempt=N_DATASETS)
+    rows = given.schema.parts[0].convert(different_records(drawn.X, N_ROWS, least=N_ANCHORS))
+    anchors = np.arange(n_records(rows))[:N_ANCHORS]
+    reader = reader_of(given.fit, drawn.y, take_records(rows, anchors))
     if not isinstance(reader, ClassScores | ResponseScores):
         raise ValueError(
             f"sensitivity='aggregate' releases classifiers and regressors. "
             f"Got {type(estimator).__name__}."
         )
     student = estimator if aggregate.student is None else aggregate.student
-    fits = BlockFits(estimator, reader, take_records(public.X, anchors), seed)
-    rules = Rules.of(reader, public, given)
+    fits = BlockFits(estimator, reader, take_records(rows, anchors), seed)
+    rules = Rules.of(reader, rows, given)
     width = reader.n_columns
     learn = partial(
         learn_block_code,
@@ -176,7 +182,7 @@ def bind_blocks(
         n_blocks, n_pilots = learned(numbers, N_TRIED).n_blocks, n_pilots + N_TRIED * len(numbers)
     code = learned([int(n_blocks)], N_PILOTS)
     order = rng.permutation(n_samples)
-    target = Blocks(fits, student, public.X, code, n_samples, order, n_pilots)
+    target = Blocks(fits, student, rows, code, n_samples, order, n_pilots)
     target.restore(code.mean)  # fails before anything is paid for
     return target
 

@@ -189,16 +189,16 @@ class Rules:
         self.X, self.reader, self.task, self.shares = X, reader, task, shares
 
     @classmethod
-    def of(cls, reader: ClassScores | ResponseScores, public: Dataset, given: Public) -> Rules:
+    def of(cls, reader: ClassScores | ResponseScores, X: Container, given: Public) -> Rules:
         """Take the shares of the classes from datasets of the oracle."""
         if isinstance(reader, ResponseScores):
-            return cls(public.X, reader, RandomTaskOracle(public.X, y_scale=1.0), np.empty(0))
+            return cls(X, reader, RandomTaskOracle(X, y_scale=1.0), np.empty(0))
         labels, size = reader.classes, max(200, 2 * len(reader.classes))
         drawn = (given.source.public_dataset(size, given.schema, a).y for a in range(N_DATASETS))
         counts = np.array([(y[:, None] == labels).mean(axis=0) for y in map(np.asarray, drawn)])
         shares = np.maximum(counts, 1 / size)
         shares /= shares.sum(axis=1, keepdims=True)
-        return cls(public.X, reader, RandomTaskOracle(public.X, classes=labels), shares)
+        return cls(X, reader, RandomTaskOracle(X, classes=labels), shares)
 
     def truths(self, n_rules: int, rng: np.random.Generator) -> Matrix:
         """Return the scores of rules at all public records, one row each."""

@@ -481,18 +481,19 @@ def test_few_records_are_copied_and_moved():
     reason = "needs the 'dataframe' extra"
     pandas, polars = (pytest.importorskip(n, reason=reason) for n in ("pandas", "polars"))
     X = np.array([[0.0, 1, 5], [2.5, 3, 5], [2.5, 3, 5], [np.nan, 2, 5]])
-    moved = different_records(X, 100)
+    moved = different_records(X, 100, least=100)
     np.testing.assert_array_equal(moved[:3], X[[0, 1, 3]])
     assert len(np.unique(moved[:, 0])) > 30
     assert (np.nanmin(moved[:, 0]), np.nanmax(moved[:, 0])) == (0, 2.5)
     assert set(moved[:, 1]) == {1, 2, 3}
     assert set(moved[:, 2]) == {5}
-    np.testing.assert_array_equal(different_records(X, 2), X[:2])
+    np.testing.assert_array_equal(different_records(X, 2, least=2), X[:2])
+    assert len(different_records(X, 3, least=2)) == 3
     texts = np.array(["a", "b", "a"], dtype=object)
-    assert different_records(texts, 5).tolist() == ["a", "b"]
+    assert different_records(texts, 5, least=5).tolist() == ["a", "b"]
     for library in (pandas, polars):
         frame = library.DataFrame({"a": X[:, 1], "b": ["x", "y", "y", "z"], "c": [1, 2, 2, 3]})
-        found = Form.of(frame).convert(different_records(frame, 20))
+        found = Form.of(frame).convert(different_records(frame, 20, least=20))
         assert list(found.dtypes) == list(frame.dtypes)
         assert len(found) == 20
         assert list(found["b"][:4]) == ["x", "y", "z", "x"]
