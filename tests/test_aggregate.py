@@ -157,6 +157,23 @@ def test_the_number_of_blocks_is_chosen_and_reproducible():
     assert f"{first.code.n_blocks} blocks" in str(plans[0])
 
 
+class Counted(GaussianNB):
+    """Counts all fits of the class, which a plan makes on public records alone."""
+
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Counted.n_fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+def test_a_plan_says_how_many_fits_it_made_and_simulates_some_blocks():
+    plan = private(Counted(), n_blocks=200).plan(3000)
+    said = plan.target.n_public_fits
+    assert f"{said} evaluations on public records" in str(plan)
+    assert said <= Counted.n_fits < said + 20  # and a few of public fits and of students
+
+
 def test_a_gaussian_mechanism_and_the_whole_default():
     mechanism = GaussianMechanism(1.0, 1e-5)
     model = private(GaussianNB(), mechanism=mechanism, classes=[0, 1])

@@ -235,11 +235,11 @@ def test_nothing_tells_of_one_record(promise, part, tmp_path):
 
 
 def test_no_response_decides_about_the_form_of_all(tmp_path):
-    nested, arrays = [[9.0]] * N, (np.ones(2),) * N
+    nested, arrays = [[9.0]] * N, [np.ones(2)] * N
     for promise, most in itertools.product(("regression", "naive Bayes"), (nested, arrays)):
         outcomes = []
-        for entry in (most[0], None, 3.0, [9.0, 1.0]):
-            responses = type(most)([entry, *most[1:]])
+        for kind, entry in itertools.product((list, tuple), (most[0], None, 3.0, [9.0, 1.0])):
+            responses = kind([entry, *most[1:]])
             outcomes.append(outcome(promise, NUMBERS.astype(float), responses, tmp_path))
             assert outcomes[-1] == outcomes[0]
 
