@@ -172,6 +172,8 @@ def test_a_plan_says_how_many_fits_it_made_and_simulates_some_blocks():
     said = plan.target.n_public_fits
     assert f"{said} evaluations on public records" in str(plan)
     assert said <= Counted.n_fits < said + 20  # and a few of public fits and of students
+    rows = plan.target.rows
+    assert len(np.unique(rows, axis=0)) == len(rows) == 500  # no public record twice
 
 
 def test_a_gaussian_mechanism_and_the_whole_default():
