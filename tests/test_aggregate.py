@@ -168,12 +168,20 @@ class Counted(GaussianNB):
 
 
 def test_a_plan_says_how_many_fits_it_made_and_simulates_some_blocks():
+    Counted.n_fits = 0
     plan = private(Counted(), n_blocks=200).plan(3000)
     said = plan.target.n_public_fits
     assert f"{said} evaluations on public records" in str(plan)
     assert said <= Counted.n_fits < said + 20  # and a few of public fits and of students
-    rows = plan.target.rows
-    assert len(np.unique(rows, axis=0)) == len(rows) == 500  # no public record twice
+
+
+@pytest.mark.parametrize(("n_public", "n_rows"), [(30, 500), (700, 700), (4000, 2000)])
+def test_a_student_sees_no_public_record_twice_and_moved_ones_where_there_are_few(n_public, n_rows):
+    oracle = RandomTaskOracle(X[:n_public], classes=[0, 1])
+    rows = private(GaussianNB(), n_blocks=5, oracle=oracle).plan(200).target.rows
+    assert len(np.unique(rows, axis=0)) == len(rows) == n_rows
+    known = (rows[:, None, 0] == X[None, :n_public, 0]).any(axis=1)
+    assert known[: min(n_public, n_rows)].all()
 
 
 def test_a_gaussian_mechanism_and_the_whole_default():
