@@ -92,8 +92,8 @@ def warn_of_worth(plan: ReleasePlan) -> None:
     if expected is not None and not expected.could_gain:
         hints += ["An exact model is not clearly better there either."]
     usual = (
-        "A larger epsilon, more records, stronger regularization, a solver with a smaller tol, or "
-        "fewer released numbers would help."
+        "A larger epsilon, more records, fewer numbers (public principal components in front), "
+        "stronger regularization or a solver with a smaller tol would help."
     )
     remedy = " ".join(hints) or usual
     warn(f"The release may be worth no more than {alone}: {said}. {remedy}", UtilityWarning)
