@@ -191,7 +191,7 @@ def private(title, promise, model, mechanism, sensitivity, *, prior=False, limit
 
 
 def few(split, epsilon, most):
-    """Return a step that keeps the components which this epsilon resolves, None for all columns.
+    """Return a step that keeps so many components as epsilon resolves, no step for all columns.
 
     The 10 was chosen on other splits of Adult.
     """
@@ -200,14 +200,14 @@ def few(split, epsilon, most):
 
 
 def sampled(title, model, components=None, **options):
-    def behind(split, epsilon):
+    def behind_few(split, epsilon):
         steps = [step.fit(split.public[0]) for step in few(split, epsilon, components)]
         return make_pipeline(*map(FrozenEstimator, steps), clone(model)) if steps else clone(model)
 
     return private(
         title,
         "random, gamma .05",
-        behind,
+        behind_few,
         LaplaceMechanism,
         lambda split, seed: SensitivitySampler(split.oracle, gamma=0.05, random_state=0),
         **options,
