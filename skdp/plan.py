@@ -366,7 +366,9 @@ class ReleasePlan(HasExpectedScore):
                 f"the plan has. Got parts of {lengths}. Make a plan for this number."
             )
         dataset = declared(dataset)
-        given = Schema.of(dataset).agree(self.schema)
+        given, is_sampled = Schema.of(dataset), isinstance(self.sensitivity, SensitivityEstimate)
+        if is_sampled:  # else a record that cannot be converted would be refused
+            given = given.agree(self.schema)
         if given != self.schema:
             raise ValueError(
                 "The private dataset is of another form than the plan: "
@@ -375,7 +377,6 @@ class ReleasePlan(HasExpectedScore):
                 "plan, or make a plan for data of this form, with 'like'."
             )
         if self.classes is not None:
-            is_sampled = isinstance(self.sensitivity, SensitivityEstimate)
             check_labels(dataset.y, self.classes, is_sampled and self.target.needs_labels)
         dataset = self.schema.convert(dataset, "The private dataset")
         check_gaps(dataset.X, self.gaps)

@@ -158,6 +158,8 @@ def release(
             "The private dataset must have as many responses and weights as records. "
             f"Got parts of {lengths}."
         )
+    if 0 in lengths:
+        raise ValueError("X has no records: at least 1 is required. Got parts of 0.")
     byte_source(random_state)  # refuses what is no seed before any work is done
     check_accountant(accountant, "release")
     check_mechanism(mechanism, "release")

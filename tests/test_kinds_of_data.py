@@ -437,7 +437,7 @@ PAPER = mean_bound(N, ranges=(0, 1))
     [
         (Ridge(), {}, WEIGHTS[:5], "60 records"),
         (Ridge(), {}, WEIGHTS[:, None], "shape"),
-        (Ridge(), {}, np.full(N, "much"), "NaN"),
+        (Ridge(), {}, np.full(N, "much"), "does not convert"),
         (Ridge(), {}, np.where(WEIGHTS > 0.5, np.nan, 1), "NaN"),
         (Ridge(), {}, -WEIGHTS, "negative"),
         (Ridge(), {}, None, "returned X, y and sample_weight"),

@@ -226,7 +226,7 @@ def test_without_an_oracle_the_form_must_be_given():
     for like in (X[:0], (X[:0], X[:0, 2]), (X[:9], X[:3, 2]), []):
         with pytest.raises(ValueError, match="at least one record"):
             model.plan(80, like=like)
-    plan = model.plan(80, like=([[0.0, 1.0]], [0.5]))
+    plan = model.plan(80, like=(np.array([[0.0, 1.0]]), np.array([0.5])))
     assert plan.execute(X[:, :2], X[:, 2], random_state=0).value.coef_.shape == (2,)
 
 

@@ -20,6 +20,15 @@ from sklearn.utils.validation import validate_data
 
 from skdp.core.types import Container, Sample
 
+# How containers of other classes become one of these, told by a method of the class.
+CONVERSIONS = {
+    "to_native": "X.to_native()",  # narwhals
+    "collect": "X.collect()",  # polars, lazy
+    "compute": "X.compute()",  # dask
+    "to_pylist": "polars.from_arrow(X)",
+    "isna": "pandas.Series(X)",  # an index, or the array of a series
+}
+
 
 class Dataset(NamedTuple):
     """Records, with their responses if they have any, and with weights beside these."""
@@ -70,22 +79,29 @@ def belongs_to(container: Container, *libraries: str) -> bool:
 
 
 def n_records(container: Container) -> int:
-    """Count the records of a container."""
-    shape = getattr(container, "shape", None)
-    if isinstance(shape, tuple) and shape:
-        return shape[0]
+    """Count the records of a container, or refuse its class: numpy may read a type off entries."""
     if isinstance(container, list):
         return len(container)
+    is_array = isinstance(container, np.ndarray) or sparse.issparse(container)
+    if (is_array or belongs_to(container, "pandas", "polars")) and container.shape:
+        return container.shape[0]
+    kind = type(container)
+    home = kind.__module__.partition(".")[0]
+    lines = (line for method, line in CONVERSIONS.items() if hasattr(kind, method))
     raise TypeError(
         "Records must come as a numpy array, a sparse matrix, a pandas or polars frame or series, "
-        f"or a list. Got {type(container).__name__}."
+        f"or a list. Got {f'{home}.{kind.__name__}'.removeprefix('builtins.')}. Convert it, as by "
+        f"{next(lines, 'numpy.asarray(X, dtype=float)')}."
     )
 
 
 def take_records(container: Container, indices: NDArray[np.integer]) -> Container:
     """Return the records at `indices`, which may repeat, in a new container of the same class."""
     if isinstance(container, np.ndarray):
-        return container.take(indices, axis=0)
+        taken = container.take(indices, axis=0)
+        if taken.dtype.kind in "US":  # as wide as the longest one of these, not of all
+            return taken.astype(object).astype(taken.dtype.kind)
+        return taken
     if sparse.issparse(container):
         taken = container.tocsr()[indices]
         taken = taken if type(taken) is type(container) else type(container)(taken)

@@ -63,9 +63,11 @@ def categories_of(dtype: DType) -> list | None:
 
 def series_of(kind: type, name: object, values: Container, dtype: DType) -> Container:
     """Make a series of a type, or raise MisfitError where an entry would change."""
-    polars = hasattr(dtype, "is_numeric")
+    polars, place = hasattr(dtype, "is_numeric"), "" if name is None else f", column {name!r},"
     if not belongs_to(values, "polars" if polars else "pandas"):
         values = np.asarray(values)
+    if is_object(values.dtype) and kind_of(dtype) == "f":
+        values = cast(np.asarray(values, dtype=object), np.dtype(float), place)
     series = kind(name, values) if polars else kind(values).reset_index(drop=True).rename(name)
     if series.dtype == dtype:
         return series
@@ -74,7 +76,6 @@ def series_of(kind: type, name: object, values: Container, dtype: DType) -> Cont
         with suppress(Exception):  # each library has errors of its own
             made = series.cast(dtype) if polars else _only_declared(series, dtype).astype(dtype)
     if made is None or not _is_unchanged(objects(series), objects(made), kind_of(dtype) == "f"):
-        place = "" if name is None else f", column {name!r},"
         raise MisfitError(_misfit(series.dtype, dtype, place))
     return made
 
@@ -97,7 +98,7 @@ def is_gap(entry: object) -> bool:
     return entry is None or is_nan or type(entry).__name__ in ("NAType", "NaTType")
 
 
-def cast(values: NDArray, dtype: np.dtype) -> NDArray:
+def cast(values: NDArray, dtype: np.dtype, place: str = "") -> NDArray:
     """Cast an array, or raise MisfitError where an entry would change."""
     if values.dtype == dtype or (values.dtype.kind == dtype.kind and dtype.kind in "US"):
         return values
@@ -107,11 +108,10 @@ def cast(values: NDArray, dtype: np.dtype) -> NDArray:
     made: NDArray | None = None
     if "O" in (values.dtype.kind, dtype.kind) or _may_hold(dtype, values.dtype):
         # a cast that fails, or changes an entry, is refused below, by an error without the entry
-        with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
+        with suppress(Exception), np.errstate(all="ignore"):
             made = values.astype(dtype)
-    to_float = dtype.kind == "f" and values.dtype.kind != "O"
-    if made is None or not _is_unchanged(values, made, to_float):
-        raise MisfitError(_misfit(values.dtype, dtype, ""))
+    if made is None or not _is_unchanged(values, made, dtype.kind == "f"):
+        raise MisfitError(_misfit(values.dtype, dtype, place))
     return made
 
 
@@ -172,6 +172,8 @@ def _misfit(given: DType, wanted: DType, place: str) -> str:
         )
     names = (without_digest(name_dtype(dtype)) for dtype in (given, wanted))
     told = f"{place} holds {{}}, and that of the data {{}}".format(*names)
+    if is_object(given) and kind_of(wanted) == "f":
+        return f"{place} holds objects that are no numbers"
     if holds_numbers(given) != holds_numbers(wanted):
         return told
     return f"{told}, which cannot hold its values"

@@ -6,7 +6,7 @@ No entry decides about a type, since a single gap would change what is printed, 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import numpy as np
@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import belongs_to
+from skdp.core.dataset import belongs_to, n_records
 from skdp.core.dtypes import (
     DType,
     categories_of,
     holds_numbers,
     is_gap,
-    is_object,
     is_of_dates,
     kind_of,
     objects,
@@ -30,22 +29,33 @@ from skdp.core.types import Container
 MISSING_LABELS = "Input y contains labels that are missing, or of several types."
 
 
-def plain(container: Container, part: str) -> Container:
+def plain(container: Container, part: str, takes_lists: bool = False) -> Container:
     """Return records in C order, sparse ones by rows, and frames without row labels."""
+    container = list(container) if isinstance(container, tuple) else container
+    n_records(container)  # refuses other classes
+    if isinstance(container, list):
+        if takes_lists:
+            return container
+        raise TypeError(
+            f"The private {part} must be an array, a sparse matrix, a frame or a series, which "
+            f"declare a type. Got a list: write numpy.asarray({part}, dtype=float)."
+        )
     if sparse.issparse(container):
         return container.tocsr()
     if belongs_to(container, "pandas"):
-        if any(str(dtype).startswith("Sparse") for dtype in dtypes_of(container)):
-            raise TypeError(
-                f"The private {part} has sparse columns. Fill them, by {part}.sparse.to_dense()."
-            )
+        names = [*map(str, dtypes_of(container))]
+        for kind, line in {"Sparse": "sparse.to_dense()", "dictionary": "astype(str)"}.items():
+            if any(name.startswith(kind) for name in names):
+                raise TypeError(
+                    f"The private {part} has columns of a type {kind}, in which a record is not "
+                    f"stored by itself. Convert them, as by {part}.{line}."
+                )
         return container.reset_index(drop=True)
-    if belongs_to(container, "polars"):
-        return container
-    if hasattr(container, "__array__") and not isinstance(container, np.ndarray):
-        container = np.asarray(container)
-    if not isinstance(container, np.ndarray) or container.ndim == 0:
-        return container
+    if belongs_to(container, "polars"):  # the code of a category depends on other records
+        texts = {sys.modules["polars"].Categorical: sys.modules["polars"].String}
+        if is_table(container):
+            return container.cast(texts)
+        return container.to_frame().cast(texts).to_series()
     if type(container) not in (np.ndarray, np.memmap):
         raise TypeError(
             f"The private {part} must be a plain array. Got {type(container).__name__}. Pass a "
@@ -91,7 +101,7 @@ def _doubles(values: Container) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):  # long doubles beyond doubles are infinite
             return values.astype(np.float64)
     values = as_objects(values)
-    with suppress(TypeError, ValueError, OverflowError):  # then entry by entry
+    with suppress(Exception):  # then entry by entry
         return values.astype(np.float64)
     return np.array([_double(entry) for entry in values.flat]).reshape(values.shape)
 
@@ -111,12 +121,12 @@ def as_objects(values: Container) -> NDArray[np.object_]:
     return np.asarray(values, dtype=object)
 
 
-def with_doubles(X: Container, are_objects: bool = False) -> Container:
-    """Return records whose columns of numbers, and perhaps of objects, are doubles."""
+def with_doubles(X: Container, which: Callable[[DType], bool] = holds_numbers) -> Container:
+    """Return records whose columns of some types, by default of numbers, are doubles."""
 
     def stays(dtype: DType) -> bool:
         is_single = isinstance(dtype, np.dtype) and dtype.kind == "f"  # of the same values
-        return is_single or not (holds_numbers(dtype) or (are_objects and is_object(dtype)))
+        return is_single or not which(dtype)
 
     if not is_table(X):
         return X if stays(X.dtype) else X.astype(np.float64) if sparse.issparse(X) else _doubles(X)
@@ -177,11 +187,13 @@ def labels_among(y: Container, classes: list[NDArray]) -> NDArray:
     """Replace labels that are not public by the first one: no record decides about a refusal."""
     are_numbers = all(labels.dtype.kind in "biuf" for labels in classes)
     for dtype in [] if isinstance(y, list) else dtypes_of(y):
-        tells = not (is_object(dtype) or categories_of(dtype))
-        if tells and holds_numbers(dtype) != are_numbers:
+        dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+        if holds_numbers(dtype) != are_numbers:
             raise ValueError(
                 "The 'classes' parameter of PrivateEstimator must declare labels of the type of y. "
-                f"Got {'numbers, and y of none' if are_numbers else 'words, and y of numbers'}."
+                f"Got {'numbers, and y of objects or words' if are_numbers else 'words'}"
+                f"{'' if are_numbers else ', and y of numbers'}. Declare others, or convert y, as by "
+                f"y.astype({'int' if are_numbers else 'str'})."
             )
     entries = as_objects(y.toarray() if sparse.issparse(y) else y)
     columns = entries.reshape(len(entries), -1).T
@@ -275,7 +287,12 @@ def check_gaps(X: Container, public: frozenset[int] | None) -> None:
         columns = [place if names is None else names[place] for place in others]
         raise ValueError(
             f"X has missing entries in the columns {shorten(columns)}, and the oracle's records "
-            "have none there. Fill them beforehand, or let the oracle yield some."
+            "have none there. Let the oracle yield some, or fill these by public numbers: "
+            + (
+                "X = numpy.where(numpy.isnan(X), numpy.nanmedian(X_public, axis=0), X)."
+                if names is None
+                else "X = X.fillna(X_public.median(numeric_only=True))."
+            )
         )
 
 

@@ -141,8 +141,8 @@ def _failure(who: str, what: str, tried: bool) -> PrivateEvaluationError:
     """Make an error of public words."""
     advice = (
         "It worked on public records: private ones may lack a class or variation in a "
-        "column, or have a missing number, which an imputer fills, or a new category, which an "
-        "encoder takes unless its handle_unknown is 'error'."
+        "column, or have weights of 0, a missing number, which an imputer fills, or a new "
+        "category, which an encoder takes unless its handle_unknown is 'error'."
         if tried
         else "Try it on public records first."
     )

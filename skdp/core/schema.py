@@ -143,8 +143,7 @@ class Form:
         columns: Iterable[object]
         if given.is_frame:
             if given.names != self.names:
-                differ = describe_columns((given.key,), (self.key,)).rstrip(".")
-                raise MisfitError(f" has other columns.{differ}")
+                raise MisfitError(f" {_compare_names(given.key[2], self.key[2])}")
             columns = (container[name] for name in self.names)
         else:
             columns = self._reshape(as_array(container)).T
@@ -213,12 +212,6 @@ class Schema:
 
 def declared(dataset: Dataset) -> Dataset:
     """Return private records in plain containers; refuse a list, which declares no type."""
-    for part, container in zip(Dataset._fields, dataset.parts, strict=False):
-        if isinstance(container, list):
-            raise TypeError(
-                f"The private {part} must be an array, a sparse matrix, a frame or a series, which "
-                "declare a type. Got a list: write np.asarray of it."
-            )
     return Dataset(*map(plain, dataset.parts, Dataset._fields))
 
 
@@ -236,12 +229,9 @@ def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
     for part, ours, theirs in zip(Dataset._fields, given, asked, strict=False):
         (_, shape, names, dtypes), (_, other, others, expected) = ours, theirs
         if names and others and names != others:
-            lacks = shorten([name for name in others if name not in names])
-            added = shorten([name for name in names if name not in others])
-            differ = f"lacks the columns {lacks}, and has {added} besides"
-            said.append(f"{part} {differ if lacks != added else 'has them in another order'}")
+            said.append(f"its {part} {_compare_names(names, others)}")
         elif shape != other:
-            said.append(f"{part} has {_say_shape(shape)}, not {_say_shape(other)}")
+            said.append(f"its {part} has {_say_shape(shape)}, not {_say_shape(other)}")
         elif names and others:
             said += [
                 f"column {name!r} holds {without_digest(one)}, not {without_digest(another)}"
@@ -249,6 +239,15 @@ def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
                 if one != another
             ][:5]
     return "".join(f" {each[0].upper()}{each[1:]}." for each in said)
+
+
+def _compare_names(names: tuple[str, ...], others: tuple[str, ...]) -> str:
+    """Say which of the other columns are lacking, and which are there besides."""
+    lacks = [name for name in others if name not in names]
+    added = [name for name in names if name not in others]
+    said = [f"lacks the columns {shorten(lacks)}"] * bool(lacks)
+    said += [f"has the columns {shorten(added)} besides"] * bool(added)
+    return " and ".join(said) or "has its columns in another order"
 
 
 def _say_shape(shape: tuple[int, ...]) -> str:

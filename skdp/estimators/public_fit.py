@@ -59,9 +59,7 @@ def _features(X: Container, rng: np.random.Generator) -> Container:
 
 def _check_numeric(X: Container) -> None:
     """Refuse columns, by their type, for which no records can be invented."""
-    names = column_names(X) or ["X"]
-    named = zip(names, dtypes_of(X), strict=True)
-    strange = [name for name, dtype in named if not holds_numbers(dtype)]
+    strange = _without_numbers(X)
     if strange:
         raise ValueError(
             f"The columns {shorten(strange)} hold something else than numbers, and there is no "
@@ -69,6 +67,12 @@ def _check_numeric(X: Container) -> None:
             "PrivateEstimator, for an estimate the one that was sampled. To release what was "
             "planned, call execute of the plan."
         )
+
+
+def _without_numbers(X: Container) -> list[str]:
+    """List the columns whose type holds something else than numbers."""
+    named = zip(column_names(X) or ["X"], dtypes_of(X), strict=True)
+    return [name for name, dtype in named if not holds_numbers(dtype)]
 
 
 def _labels(classes: list[NDArray], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray:
@@ -87,7 +91,10 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
     try:
         fit_on(estimator.set_params(**dict.fromkeys(seeds, 0)), dataset)
     except Exception as error:
-        error.add_note(f"Raised when {type(estimator).__name__} was fitted to public records.")
+        words = _without_numbers(dataset.X)
+        told = f" The columns {shorten(words)} hold something else than numbers." if words else ""
+        kind = type(estimator).__name__
+        error.add_note(f"Raised when {kind} was fitted to public records.{told}")
         raise
     if not seeds:  # some refuse to be configured again once they are fitted
         return estimator

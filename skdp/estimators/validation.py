@@ -2,7 +2,8 @@
 
 Under a plain promise no record is refused, as an error would tell that it is there: missing and
 infinite numbers are for the clips or the estimator, and a label that is not public counts as the
-first one. Under a sampled promise gaps, infinite numbers and unknown labels are refused.
+first one. A type that may hold words is refused where numbers are needed. Under a sampled promise
+gaps, infinite numbers, unknown labels and entries that are no numbers are refused.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.core.checks import shorten
 from skdp.core.dataset import Dataset, belongs_to, n_records
-from skdp.core.dtypes import holds_numbers, is_gap, is_of_dates
+from skdp.core.dtypes import DType, holds_numbers, is_gap, is_object, is_of_dates
 from skdp.core.plain import (
     MISSING_LABELS,
     as_array,
@@ -48,7 +49,9 @@ def check_private_dataset(
     X = _check_features(X, tags, is_plain)
     if y is None:
         return Dataset(X)
-    y = _check_responses(plain(y, "y"), n_records(X), tags, is_plain, classes)
+    are_labels = tags.estimator_type == "classifier"
+    y = plain(y, "y", takes_lists=are_labels or not is_plain)
+    y = _check_responses(y, n_records(X), tags, is_plain, classes)
     return Dataset(X, y, None if weights is None else _check_weights(weights, n_records(X)))
 
 
@@ -57,12 +60,13 @@ def _check_responses(
 ) -> NDArray:
     """Return labels in the type of the public ones, or as declared; other responses in doubles."""
     kind = tags.estimator_type
-    if kind != "classifier" and not isinstance(y, list | tuple):
-        _refuse_dates("y", y)
+    if kind != "classifier" and not isinstance(y, list):
+        _refuse_types("y", y, is_of_dates, DATES)
     if kind == "classifier" and classes is not None:
         y = labels_among(_responses(y), classes)
     elif kind != "classifier" and is_plain:
-        y = as_doubles(_responses(y))
+        _refuse_types("y", y, lambda dtype: not holds_numbers(dtype), NO_NUMBERS)
+        y = as_doubles(y)
     else:  # a transformer may take words
         y = _as_floats(y, "y") if kind == "regressor" else as_labels(y)
     if y.ndim not in (1, 2) or len(y) != n_samples:
@@ -77,7 +81,7 @@ def _check_responses(
 
 def _responses(y: Container) -> Container:
     """Return a list as an array of a response each, whatever they are: none makes it a table."""
-    return np.fromiter(y, dtype=object, count=len(y)) if isinstance(y, list | tuple) else y
+    return np.fromiter(y, dtype=object, count=len(y)) if isinstance(y, list) else y
 
 
 def check_response(y: NDArray, labels: bool) -> None:
@@ -103,7 +107,7 @@ def _flaw_of(check: Callable, *args: object, **options: object) -> str:
 
 
 def _check_weights(weights: Container, n_samples: int) -> Matrix:
-    weights = as_doubles(plain(weights, "sample_weight"))
+    weights = _as_floats(plain(weights, "sample_weight", takes_lists=True), "sample_weight")
     if weights.shape != (n_samples,):
         raise ValueError(
             f"sample_weight must hold one number for each of the {n_samples} records of X. "
@@ -117,7 +121,7 @@ def _check_weights(weights: Container, n_samples: int) -> Matrix:
 
 def _check_features(X: Container, tags: Tags, is_plain: bool) -> Container:
     takes = tags.input_tags
-    X = _as_table(plain(X, "X"), is_plain)
+    X = _as_table(plain(X, "X", takes_lists=not is_plain))
     if (takes.string or takes.dict) and len(X.shape) == 1 and not holds_numbers(X.dtype):
         if not is_plain and not all(hasattr(text, "__len__") for text in X):
             raise ValueError("X must hold a text for each record: make the missing ones empty.")
@@ -129,32 +133,41 @@ def _check_features(X: Container, tags: Tags, is_plain: bool) -> Container:
         )
     if 0 in X.shape:
         raise ValueError(
-            f"Found array with 0 {'sample(s)' if X.shape[0] == 0 else 'feature(s)'} "
+            f"X has no {'records' if X.shape[0] == 0 else 'columns'}: "
+            f"0 {'sample(s)' if X.shape[0] == 0 else 'feature(s)'} "
             f"(shape={X.shape}) while a minimum of 1 is required."
         )
     if is_table(X) and len(set(X.columns)) < len(X.columns):
         raise ValueError("X must have columns with names of their own. Got some that repeat.")
     dtypes = dtypes_of(X)
-    _refuse_dates("X", X)
+    _refuse_types("X", X, is_of_dates, DATES)
     if any(getattr(dtype, "kind", "") == "c" for dtype in dtypes):
         raise ValueError("Complex data not supported: X must be real.")
     takes_words = takes.categorical or takes.string
     if is_plain:
-        return with_doubles(X, are_objects=not takes_words)
-    if not (takes_words or is_table(X) or holds_numbers(X.dtype)):
-        X = _as_floats(X, "X")
+        if not takes_words:
+            _refuse_types("X", X, is_object, NO_NUMBERS)
+        return with_doubles(X)
+    X = X if takes_words else _with_floats(X)
     for _, numbers in numeric_parts(X):
         _check_finite(numbers, tags)
-    for column in columns_of(X) if is_table(X) and not takes_words else []:
-        if column.dtype == object:
-            _check_finite(_as_floats(column, "X"), tags)
     return X
 
 
-def _as_table(X: Container, is_plain: bool) -> Container:
+def _with_floats(X: Container) -> Container:
+    """Return objects, and an array of words, as doubles; refuse an entry that is no number."""
+    if not is_table(X):
+        return X if holds_numbers(X.dtype) else _as_floats(X, "X")
+    for column in columns_of(X):
+        if is_object(column.dtype):
+            _as_floats(column, f"X, in its column {column.name!r},")
+    return with_doubles(X, is_object)
+
+
+def _as_table(X: Container) -> Container:
     """Return what has no named columns as an array: by the names alone, and the declared types."""
-    if isinstance(X, list | tuple):  # which declares no type
-        return as_doubles(X) if is_plain else np.asarray(X, dtype=object)
+    if isinstance(X, list):  # which declares no type
+        return np.asarray(X, dtype=object)
     if not is_table(X):
         if belongs_to(X, "pandas", "polars"):
             return as_array(X)
@@ -178,17 +191,26 @@ def _check_finite(numbers: object, tags: Tags) -> None:
         raise ValueError(flaw)
 
 
-def _refuse_dates(part: str, values: Container) -> None:
-    """Refuse types of which a missing entry would be read as the least number of all."""
-    are_dates = list(map(is_of_dates, dtypes_of(values)))
-    if any(are_dates):
-        named = zip(getattr(values, "columns", ()), are_dates, strict=False)
-        names = [name for name, is_date in named if is_date]
+DATES = (
+    "dates or durations{}, which are no numbers. Make numbers of them before, such as days since a "
+    "fixed date, in the oracle's records and the private ones."
+)  # a missing one would be read as the least number of all
+NO_NUMBERS = (
+    "objects or words{}, and numbers are needed: what is none would count as 0. Convert them in the "
+    "oracle's records and the private ones, as by astype(float)."
+)
+
+
+def _refuse_types(
+    part: str, values: Container, are_refused: Callable[[DType], bool], said: str
+) -> None:
+    """Refuse columns by their types alone."""
+    refused = list(map(are_refused, dtypes_of(values)))
+    if any(refused):
+        named = zip(getattr(values, "columns", ()), refused, strict=False)
+        names = [name for name, is_refused in named if is_refused]
         where = f" in the columns {shorten(names)}" if names else ""
-        raise ValueError(
-            f"{part} holds dates or durations{where}, which are no numbers. Make numbers of them "
-            "before, such as days since a fixed date, in the oracle's records and the private ones."
-        )
+        raise ValueError(f"{part} holds {said.format(where)}")
 
 
 def _as_floats(values: Container, name: str) -> Matrix:

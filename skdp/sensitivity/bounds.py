@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 
 from skdp.core.checks import check_count, check_real, is_real
 from skdp.core.dataset import Dataset
+from skdp.core.dtypes import holds_numbers, is_object
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.guarantee import ASSERTED
 from skdp.core.identity import key_of
-from skdp.core.schema import Schema
+from skdp.core.schema import Schema, describe_columns
 from skdp.core.target import Target
 from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle
@@ -227,7 +228,14 @@ class KnownSensitivity(Settled):
             check_clippable(example.X, schema.parts[0].dtypes, self.ranges)
         if self.prior is None:
             return self, schema
-        prior, _ = self.prior.agree(schema, example)
+        prior, drawn = self.prior.agree(schema, example)
+        pairs = zip(schema.parts[0].dtypes, drawn.parts[0].dtypes, strict=True)
+        if any(is_object(ours) and holds_numbers(theirs) for ours, theirs in pairs):
+            raise ValueError(
+                "X holds objects where the records of the prior hold numbers."
+                f"{describe_columns(schema.key[:1], drawn.key[:1])} Convert them, as by "
+                "astype(float), since words would count as 0."
+            )
         # the data keep their form, since the bound is for any record of it
         prior.public_dataset(example.n_records, schema)
         return self.with_prior(prior), schema
