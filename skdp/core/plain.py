@@ -113,12 +113,12 @@ def _double(entry: object) -> float:
 
 
 def as_objects(values: Container) -> NDArray[np.object_]:
-    """Return the entries of an array, a list, a series or a frame as objects."""
+    """Return the entries of a container as objects."""
     if is_table(values):
         return np.column_stack([objects(column) for column in columns_of(values)])
     if belongs_to(values, "pandas", "polars"):
         return objects(values)
-    return np.asarray(values, dtype=object)
+    return np.asarray(values.toarray() if sparse.issparse(values) else values, dtype=object)
 
 
 def with_doubles(X: Container, which: Callable[[DType], bool] = holds_numbers) -> Container:
@@ -191,11 +191,11 @@ def labels_among(y: Container, classes: list[NDArray]) -> NDArray:
         if holds_numbers(dtype) != are_numbers:
             raise ValueError(
                 "The 'classes' parameter of PrivateEstimator must declare labels of the type of y. "
-                f"Got {'numbers, and y of objects or words' if are_numbers else 'words'}"
-                f"{'' if are_numbers else ', and y of numbers'}. Declare others, or convert y, as by "
-                f"y.astype({'int' if are_numbers else 'str'})."
+                f"Got {'numbers, and y of words or objects' if are_numbers else 'words'}"
+                f"{'' if are_numbers else ', and y of numbers'}. Convert y, as by "
+                f"y.astype({'int' if are_numbers else 'str'}), or declare others."
             )
-    entries = as_objects(y.toarray() if sparse.issparse(y) else y)
+    entries = as_objects(y)
     columns = entries.reshape(len(entries), -1).T
     made = [_among(*each) for each in zip(columns, for_outputs(classes, len(columns)), strict=True)]
     return made[0] if entries.ndim == 1 else np.column_stack(made)

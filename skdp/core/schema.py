@@ -247,7 +247,7 @@ def _compare_names(names: tuple[str, ...], others: tuple[str, ...]) -> str:
     added = [name for name in names if name not in others]
     said = [f"lacks the columns {shorten(lacks)}"] * bool(lacks)
     said += [f"has the columns {shorten(added)} besides"] * bool(added)
-    return " and ".join(said) or "has its columns in another order"
+    return " and ".join(said) or "has the columns in another order"
 
 
 def _say_shape(shape: tuple[int, ...]) -> str:

@@ -196,8 +196,8 @@ DATES = (
     "fixed date, in the oracle's records and the private ones."
 )  # a missing one would be read as the least number of all
 NO_NUMBERS = (
-    "objects or words{}, and numbers are needed: what is none would count as 0. Convert them in the "
-    "oracle's records and the private ones, as by astype(float)."
+    "objects or words{}, and numbers are needed: what is none would count as 0. Convert them, in "
+    "the oracle's records and the private ones, as by astype(float)."
 )
 
 

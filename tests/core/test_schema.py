@@ -145,7 +145,10 @@ class Own(np.ndarray):
     [
         (lambda X: X.view(Own), r"plain array. Got \w+. Pass"),
         (np.ma.masked_array, r"plain array. Got \w+. Pass"),
-        (lambda X: pd.DataFrame(X).astype(pd.SparseDtype(float)), r"of a type Sparse.*X.sparse.to_dense"),
+        (
+            lambda X: pd.DataFrame(X).astype(pd.SparseDtype(float)),
+            r"of a type Sparse.*X.sparse.to_dense",
+        ),
     ],
 )
 def test_arrays_that_compute_in_their_own_way_are_refused(make, word):
