@@ -20,15 +20,6 @@ from sklearn.utils.validation import validate_data
 
 from skdp.core.types import Container, Sample
 
-# How containers of other classes become one of these, told by a method of the class.
-CONVERSIONS = {
-    "to_native": "X.to_native()",  # narwhals
-    "collect": "X.collect()",  # polars, lazy
-    "compute": "X.compute()",  # dask
-    "to_pylist": "polars.from_arrow(X)",
-    "isna": "pandas.Series(X)",  # an index, or the array of a series
-}
-
 
 class Dataset(NamedTuple):
     """Records, with their responses if they have any, and with weights beside these."""
@@ -66,7 +57,7 @@ def as_dataset(sample: Sample, source: str = "A dataset") -> Dataset:
         raise TypeError(
             f"{source} must be X or a tuple (X, y) or (X, y, sample_weight). Got {got}."
         )
-    dataset = Dataset(*given)
+    dataset = Dataset(*map(as_series, given))
     if dataset.y is None and dataset.sample_weight is not None:
         raise TypeError(f"{source} must have y where it has sample_weight. Got y=None.")
     return dataset
@@ -78,6 +69,15 @@ def belongs_to(container: Container, *libraries: str) -> bool:
     return any(isinstance(container, (each.DataFrame, each.Series)) for each in modules)
 
 
+def as_series(container: Container) -> Container:
+    """Put an index, or the array of a series, into a series of the type that it declares."""
+    pandas: Any = sys.modules.get("pandas")
+    kinds = () if pandas is None else (pandas.Index, pandas.api.extensions.ExtensionArray)
+    if not isinstance(container, kinds) or isinstance(container, pandas.MultiIndex):
+        return container
+    return pandas.Series(container, dtype=container.dtype)
+
+
 def n_records(container: Container) -> int:
     """Count the records of a container, or refuse its class: numpy may read a type off entries."""
     if isinstance(container, list):
@@ -86,22 +86,21 @@ def n_records(container: Container) -> int:
     if (is_array or belongs_to(container, "pandas", "polars")) and container.shape:
         return container.shape[0]
     kind = type(container)
-    home = kind.__module__.partition(".")[0]
-    lines = (line for method, line in CONVERSIONS.items() if hasattr(kind, method))
+    name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")
+    lines = [f"X.{each}()" for each in ("to_native", "collect", "compute") if hasattr(kind, each)]
+    lines += ["polars.from_arrow(X)"] * hasattr(kind, "to_pylist")  # of pyarrow
     raise TypeError(
         "Records must come as a numpy array, a sparse matrix, a pandas or polars frame or series, "
-        f"or a list. Got {f'{home}.{kind.__name__}'.removeprefix('builtins.')}. Convert it, as by "
-        f"{next(lines, 'numpy.asarray(X, dtype=float)')}."
+        f"or a list. Got {name}. Convert it, as by {[*lines, 'numpy.asarray(X, dtype=float)'][0]}."
     )
 
 
 def take_records(container: Container, indices: NDArray[np.integer]) -> Container:
     """Return the records at `indices`, which may repeat, in a new container of the same class."""
     if isinstance(container, np.ndarray):
-        taken = container.take(indices, axis=0)
-        if taken.dtype.kind in "US":  # as wide as the longest one of these, not of all
-            return taken.astype(object).astype(taken.dtype.kind)
-        return taken
+        rows, kind = container.take(indices, axis=0), container.dtype.kind
+        # words are as wide as the longest one of these, not of all
+        return rows.astype(object).astype(kind) if kind in "US" else rows
     if sparse.issparse(container):
         taken = container.tocsr()[indices]
         taken = taken if type(taken) is type(container) else type(container)(taken)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import belongs_to, n_records
+from skdp.core.dataset import as_series, belongs_to, n_records
 from skdp.core.dtypes import (
     DType,
     categories_of,
@@ -27,11 +27,16 @@ from skdp.core.dtypes import (
 from skdp.core.types import Container
 
 MISSING_LABELS = "Input y contains labels that are missing, or of several types."
+FILLED = {  # by the library of X
+    "numpy": "numpy.where(numpy.isnan(X), numpy.nanmedian(X_public, axis=0), X)",
+    "pandas": "X.fillna(X_public.mode().iloc[0])",
+    "polars": "X.fill_null(0)",
+}
 
 
 def plain(container: Container, part: str, takes_lists: bool = False) -> Container:
     """Return records in C order, sparse ones by rows, and frames without row labels."""
-    container = list(container) if isinstance(container, tuple) else container
+    container = list(container) if isinstance(container, tuple) else as_series(container)
     n_records(container)  # refuses other classes
     if isinstance(container, list):
         if takes_lists:
@@ -43,12 +48,12 @@ def plain(container: Container, part: str, takes_lists: bool = False) -> Contain
     if sparse.issparse(container):
         return container.tocsr()
     if belongs_to(container, "pandas"):
-        names = [*map(str, dtypes_of(container))]
-        for kind, line in {"Sparse": "sparse.to_dense()", "dictionary": "astype(str)"}.items():
-            if any(name.startswith(kind) for name in names):
+        for name in map(str, dtypes_of(container)):
+            if name.startswith(("Sparse", "dictionary")):
+                line = "sparse.to_dense()" if name.startswith("Sparse") else "astype(str)"
                 raise TypeError(
-                    f"The private {part} has columns of a type {kind}, in which a record is not "
-                    f"stored by itself. Convert them, as by {part}.{line}."
+                    f"The private {part} has columns of a type that does not store each record by "
+                    f"itself, such as {name.partition('[')[0]}. Convert them, by {part}.{line}."
                 )
         return container.reset_index(drop=True)
     if belongs_to(container, "polars"):  # the code of a category depends on other records
@@ -189,11 +194,10 @@ def labels_among(y: Container, classes: list[NDArray]) -> NDArray:
     for dtype in [] if isinstance(y, list) else dtypes_of(y):
         dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
         if holds_numbers(dtype) != are_numbers:
+            got, kind = ("numbers", "int") if are_numbers else ("words", "str")
             raise ValueError(
                 "The 'classes' parameter of PrivateEstimator must declare labels of the type of y. "
-                f"Got {'numbers, and y of words or objects' if are_numbers else 'words'}"
-                f"{'' if are_numbers else ', and y of numbers'}. Convert y, as by "
-                f"y.astype({'int' if are_numbers else 'str'}), or declare others."
+                f"Got {got}, and y of another. Convert y, as by y.astype({kind}), or these."
             )
     entries = as_objects(y)
     columns = entries.reshape(len(entries), -1).T
@@ -287,12 +291,8 @@ def check_gaps(X: Container, public: frozenset[int] | None) -> None:
         columns = [place if names is None else names[place] for place in others]
         raise ValueError(
             f"X has missing entries in the columns {shorten(columns)}, and the oracle's records "
-            "have none there. Let the oracle yield some, or fill these by public numbers: "
-            + (
-                "X = numpy.where(numpy.isnan(X), numpy.nanmedian(X_public, axis=0), X)."
-                if names is None
-                else "X = X.fillna(X_public.median(numeric_only=True))."
-            )
+            "have none there. Let the oracle yield some, or fill these by what is public: X = "
+            f"{FILLED.get(type(X).__module__.partition('.')[0], FILLED['numpy'])}."
         )
 
 

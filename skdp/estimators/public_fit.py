@@ -92,9 +92,10 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
         fit_on(estimator.set_params(**dict.fromkeys(seeds, 0)), dataset)
     except Exception as error:
         words = _without_numbers(dataset.X)
-        told = f" The columns {shorten(words)} hold something else than numbers." if words else ""
-        kind = type(estimator).__name__
-        error.add_note(f"Raised when {kind} was fitted to public records.{told}")
+        told = f", of which the columns {shorten(words)} hold no numbers" if words else ""
+        error.add_note(
+            f"Raised when {type(estimator).__name__} was fitted to public records{told}."
+        )
         raise
     if not seeds:  # some refuse to be configured again once they are fitted
         return estimator

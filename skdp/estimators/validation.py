@@ -67,6 +67,8 @@ def _check_responses(
     elif kind != "classifier" and is_plain:
         _refuse_types("y", y, lambda dtype: not holds_numbers(dtype), NO_NUMBERS)
         y = as_doubles(y)
+    elif isinstance(y, list) and kind != "regressor" and len({*map(type, as_objects(y).flat)}) > 1:
+        raise ValueError(MISSING_LABELS)  # else one of them would decide about the type of all
     else:  # a transformer may take words
         y = _as_floats(y, "y") if kind == "regressor" else as_labels(y)
     if y.ndim not in (1, 2) or len(y) != n_samples:
@@ -133,8 +135,7 @@ def _check_features(X: Container, tags: Tags, is_plain: bool) -> Container:
         )
     if 0 in X.shape:
         raise ValueError(
-            f"X has no {'records' if X.shape[0] == 0 else 'columns'}: "
-            f"0 {'sample(s)' if X.shape[0] == 0 else 'feature(s)'} "
+            f"X has no records or columns: 0 {'sample' if X.shape[0] == 0 else 'feature'}(s) "
             f"(shape={X.shape}) while a minimum of 1 is required."
         )
     if is_table(X) and len(set(X.columns)) < len(X.columns):

@@ -232,9 +232,8 @@ class KnownSensitivity(Settled):
         pairs = zip(schema.parts[0].dtypes, drawn.parts[0].dtypes, strict=True)
         if any(is_object(ours) and holds_numbers(theirs) for ours, theirs in pairs):
             raise ValueError(
-                "X holds objects where the records of the prior hold numbers."
-                f"{describe_columns(schema.key[:1], drawn.key[:1])} Convert them, as by "
-                "astype(float), since words would count as 0."
+                "X holds objects where the prior draws numbers, and words would count as 0."
+                f"{describe_columns(schema.key[:1], drawn.key[:1])} Convert it by X.astype(float)."
             )
         # the data keep their form, since the bound is for any record of it
         prior.public_dataset(example.n_records, schema)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from skdp.core.checks import LONGEST, check_ranges, floats, shown
-from skdp.core.dataset import n_records
+from skdp.core.dataset import as_series, n_records
 from skdp.core.oracle import Oracle
 from skdp.core.plain import as_labels
 from skdp.core.types import Container
@@ -44,9 +44,8 @@ class ShippedOracle(Oracle):
 
     def _checked_table(self, X: Container) -> Container:
         """Return a public table with rows that can be picked; only lists are copied."""
-        if isinstance(X, list | tuple):
-            X = as_labels(X)
-        elif sparse.issparse(X):
+        X = as_labels(X) if isinstance(X, list | tuple) else as_series(X)
+        if sparse.issparse(X):
             X = X.tocsr()
         if n_records(X) < 1:
             self._refuse("X", "hold at least one record", "none")

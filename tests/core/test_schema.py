@@ -147,7 +147,7 @@ class Own(np.ndarray):
         (np.ma.masked_array, r"plain array. Got \w+. Pass"),
         (
             lambda X: pd.DataFrame(X).astype(pd.SparseDtype(float)),
-            r"of a type Sparse.*X.sparse.to_dense",
+            r"such as Sparse. .*X.sparse.to_dense",
         ),
     ],
 )
