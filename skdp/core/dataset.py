@@ -98,9 +98,7 @@ def n_records(container: Container) -> int:
 def take_records(container: Container, indices: NDArray[np.integer]) -> Container:
     """Return the records at `indices`, which may repeat, in a new container of the same class."""
     if isinstance(container, np.ndarray):
-        rows, kind = container.take(indices, axis=0), container.dtype.kind
-        # words are as wide as the longest one of these, not of all
-        return rows.astype(object).astype(kind) if kind in "US" else rows
+        return narrowed(container.take(indices, axis=0))
     if sparse.issparse(container):
         taken = container.tocsr()[indices]
         taken = taken if type(taken) is type(container) else type(container)(taken)
@@ -112,6 +110,12 @@ def take_records(container: Container, indices: NDArray[np.integer]) -> Containe
     n_records(container)  # refuses what holds no records
     taken = [container[index] for index in indices]
     return [row.copy() if isinstance(row, list) else row for row in taken]
+
+
+def narrowed(array: NDArray) -> NDArray:
+    """Make words as wide as the longest one of these, where others may have been longer."""
+    kind = array.dtype.kind
+    return array.astype(object).astype(kind) if kind in "US" else array
 
 
 def join_records(container: Container, others: Container) -> Container:
@@ -189,7 +193,7 @@ def _replace(container: Container, position: int) -> tuple[Container, Container]
         base[[position, -1]] = base[[-1, position]]
         neighbor = base.copy()
         neighbor[position] = container[-1]
-        return base, neighbor
+        return narrowed(base), narrowed(neighbor)
     indices = np.arange(n)
     indices[[position, -1]] = indices[[-1, position]]
     base = take_records(container, indices)

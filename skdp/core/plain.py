@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import as_series, belongs_to, n_records
+from skdp.core.dataset import as_series, belongs_to, n_records, narrowed
 from skdp.core.dtypes import (
     DType,
     categories_of,
@@ -66,7 +66,7 @@ def plain(container: Container, part: str, takes_lists: bool = False) -> Contain
             f"The private {part} must be a plain array. Got {type(container).__name__}. Pass a "
             "plain array of its values."
         )
-    return np.ascontiguousarray(container)
+    return narrowed(np.ascontiguousarray(container))
 
 
 def columns_of(container: Container) -> list[Container]:

@@ -7,7 +7,8 @@ pass through :meth:`Schema.convert`.
 Containers, names and dtypes are those of the private dataset, with three exceptions. Integers, and
 objects, which declare no type, become doubles where the oracle yields floats. A column of
 categories has those of the oracle, since a private category may tell of a person. A sparse
-container has neither duplicates nor zeros.
+container has neither duplicates nor zeros. Under a plain promise private records are not converted,
+since an entry that cannot be would have to be refused.
 """
 
 from __future__ import annotations
