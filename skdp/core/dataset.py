@@ -178,7 +178,8 @@ def neighboring_pair(dataset: Dataset, position: int = -1) -> tuple[Dataset, Dat
 
     Both hold records 1 to n-1. The first has record n at `position`, after a swap with the record
     there, and the second has record n+1 in its place; -1 is the last place. The results have the
-    same memory layout and share no memory with `dataset`, since a target may write into them.
+    same memory layout, but for the width of words, and share no memory with `dataset`, since a
+    target may write into them.
     """
     if dataset.n_records < 2:
         raise ValueError("A pair of neighboring datasets is made from at least 2 records.")
