@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.random import Generator
@@ -114,10 +114,6 @@ class ReleasedOracle(Oracle):
         The noisy class tables, by column.
     deviation_ : float
         The standard deviation of the noise in each count.
-    sizes_ : array of shape (n_classes,)
-        The sizes of the classes.
-    laws_, log_odds_ : list of array of shape (n_cells, n_classes)
-        The smoothed tables, and log P(c | cell) / P(c).
     weights_ : array or None, default=None
         Corrected weights of the encoded columns and of a constant 1, for the log odds of the second
         class. None where there are too few records for them.
@@ -131,9 +127,6 @@ class ReleasedOracle(Oracle):
     library: str
     tables_: dict[object, Table]
     deviation_: float
-    sizes_: Matrix
-    laws_: Sequence[Table]
-    log_odds_: Sequence[Table]
     weights_: Matrix | None = None
     independent_records: bool = field(default=True, init=False)
 
@@ -150,10 +143,23 @@ class ReleasedOracle(Oracle):
         response = self.schema.response
         return None if isinstance(response, Number) else np.sort(response.array)
 
+    @cached_property
+    def sizes_(self) -> Matrix:
+        """The sizes of the classes."""
+        return class_sizes(list(self.tables_.values()), self.n_records, self.deviation_)
+
+    @cached_property
+    def laws_(self) -> list[tuple[Table, Table]]:
+        """The smoothed table of each column, and log P(c | cell) / P(c)."""
+        return [
+            law_of_column(self.tables_[name], self.sizes_, self.deviation_, column.ordered)
+            for name, column in self.schema.columns.items()
+        ]
+
     @property
     def encoder_(self) -> ClassTableEncoder:
         """The encoder of records, in whatever container."""
-        return ClassTableEncoder(self.schema, self.log_odds_, self.n_cells)
+        return ClassTableEncoder(self.schema, [odds for _, odds in self.laws_], self.n_cells)
 
     def score(self, encoded: Matrix) -> Matrix:
         """Return the corrected log odds of the second class, of encoded records."""
@@ -165,7 +171,9 @@ class ReleasedOracle(Oracle):
         classes = draw_classes(self.sizes_, n_samples, rng)
         drawn = {
             name: column.draw(draw_cells(law, classes, rng), self.n_cells, rng)
-            for (name, column), law in zip(self.schema.columns.items(), self.laws_, strict=True)
+            for (name, column), (law, _) in zip(
+                self.schema.columns.items(), self.laws_, strict=True
+            )
         }
         X = together(drawn, self.library)
         if self.weights_ is not None:
@@ -216,22 +224,16 @@ def release_tables(
         n_classes * sum(column.n_cells(MOST) for column in declared),
         correction.n_weights(stage, len(columns), not delta),
     )
-    n_cells, sd = n_cells_of_numbers(n, noise.deviation), noise.deviation
+    n_cells = n_cells_of_numbers(n, noise.deviation)
     labels = target.cells(response, cells_of_response(n, epsilon))
     cells = [each.cells(given, n_cells) for each, given in zip(declared, columns, strict=True)]
     sizes = [each.n_cells(n_cells) for each in declared]
     noisy = noise.add(class_tables(cells, sizes, labels, n_classes), source)
     del cells
 
-    classes = class_sizes(noisy, n, sd)
-    laws, log_odds = [], []
-    for table, each in zip(noisy, declared, strict=True):
-        law, odds = law_of_column(table, classes, sd, each.ordered)
-        laws.append(law)
-        log_odds.append(odds)
-    public = (schema, n, epsilon, delta, n_cells, library_of(X))
     tables = dict(zip(schema.columns, noisy, strict=True))
-    released = ReleasedOracle(*public, tables, sd, classes, laws, log_odds)
+    public = (schema, n, epsilon, delta, n_cells, library_of(X))
+    released = ReleasedOracle(*public, tables, noise.deviation)
     if stage is None:
         return released
     drawn, drawn_classes = released.draw(correction.N_STUDENT, rng)
