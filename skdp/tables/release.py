@@ -185,14 +185,14 @@ class ReleasedOracle(Oracle):
         X, classes = self.draw(n_samples, rng)
         response = self.schema.response
         if isinstance(response, Number):
-            most = cells_of_response(self.n_records, self.epsilon)
+            most = cells_of_response(self.n_records, self.epsilon, len(self.tables_))
             return X, response.from_unit(response.middles(most))[classes]
         return X, response.array[classes]
 
 
-def cells_of_response(n_records: int, epsilon: float) -> int:
-    """Return the most cells of a response that is a Number."""
-    return 8 if n_records * epsilon >= 1000 else 4
+def cells_of_response(n_records: int, epsilon: float, n_columns: int) -> int:
+    """Return the most cells of a response that is a Number: more are worth it with many records."""
+    return 8 if n_records * epsilon / n_columns >= 2000 else 4
 
 
 def release_tables(
@@ -214,7 +214,8 @@ def release_tables(
     epsilon, delta = promise.epsilon, promise.delta
     (*columns, response), n = schema.read(X, y)
     declared, target = schema.columns.values(), schema.response
-    n_classes = target.n_cells(cells_of_response(n, epsilon))
+    most = cells_of_response(n, epsilon, len(columns))
+    n_classes = target.n_cells(most)
     stage = correction.stage(n, epsilon, len(columns), n_classes) if recalibrate else None
     noise, objective_of = split(
         epsilon,
@@ -225,7 +226,7 @@ def release_tables(
         correction.n_weights(stage, len(columns), not delta),
     )
     n_cells = n_cells_of_numbers(n, noise.deviation)
-    labels = target.cells(response, cells_of_response(n, epsilon))
+    labels = target.cells(response, most)
     cells = [each.cells(given, n_cells) for each, given in zip(declared, columns, strict=True)]
     sizes = [each.n_cells(n_cells) for each in declared]
     noisy = noise.add(class_tables(cells, sizes, labels, n_classes), source)
