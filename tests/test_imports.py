@@ -18,7 +18,15 @@ SCRIPTS = sorted([*(ROOT / "examples").rglob("*.py"), *(ROOT / "benchmarks").rgl
 
 WINGS = {"estimators", "sensitivity", "mechanisms", "codes", "accounting"}
 LEVELS = {"exceptions": 0, "_version": 0, "core": 1} | dict.fromkeys(WINGS, 2)
-LEVELS |= {"functions": 3, "bounds": 3, "results": 4, "result": 5, "plan": 6, "planning": 7}
+LEVELS |= {
+    "functions": 3,
+    "bounds": 3,
+    "tables": 3,
+    "results": 4,
+    "result": 5,
+    "plan": 6,
+    "planning": 7,
+}
 LEVELS |= {"release": 8, "estimator": 9, "search": 10}
 LEVELS |= dict.fromkeys({"displays", "audit", "risk"}, 11) | {"__main__": 12}
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "dp_accounting", "opendp"}

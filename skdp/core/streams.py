@@ -24,12 +24,14 @@ Key = tuple[int, ...]
 #   (0, 1, 2^31 + 1 + t)   trial t of an oracle, before it is used
 #   (1, 1, i)              pair i of an audit
 #   (2, 1)                 rules, pilots and permutation of aggregated blocks
+#   (3, 1)                 draws of released class tables
 #   (i, 4)                 public dataset i, on which a release is simulated
 ANCHOR_DATASET = 2**31 - 1
 OUTPUT_DATASET = 2**31
 FIRST_TRIAL = 2**31 + 1
 AUDIT = (1, 1)
 AGGREGATE = (2, 1)
+TABLES = (3, 1)
 PILOT, BLOCK = 2, 3  # these stand after the number of the pair, and of the block
 
 

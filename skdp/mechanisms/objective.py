@@ -1,0 +1,256 @@
+r"""Objective perturbation of a logistic regression, private for each single record.
+
+Let n records have rows u_i of at most R in length and signs y_i. With random b the minimizer w* of
+
+    F(w) = Lambda/2 \|w - w0\|^2 + sum_i log(1 + exp(-y_i w.u_i)) + b.w
+
+is released [1]_ [2]_. The center w0, Lambda and R are public. One of the n records is replaced.
+With v = y u, s = sigma(-w.v), kappa = R^2 / Lambda, and a prime for the other record:
+
+*The law of w*.* The gradient vanishes at w*, so b = b_D(w*) = sum s_i v_i - Lambda (w* - w0), which
+is a smooth bijection. Up to sign its derivative has the determinant det(A + s (1 - s) v v^T), where
+A is Lambda I plus the Hessians of the common records; w* has the density f(b_D(w)) times it. The
+ratio of the determinants is at most 1 + kappa s (1 - s), as one record enters above, and the other
+only below. b_D and b_D' differ by D = s v - s' v', of length at most (s + s') R.
+
+*Pure.* With f(b) ~ exp(-e \|b\| / (2 R)), the log ratio of the densities is at most (s + s') e / 2
++ kappa s (1 - s) <= e - (1 - s) (e / 2 - kappa s), which is at most e for kappa <= e / 2. So
+**Lambda >= 2 R^2 / e costs nothing**.
+
+*Gaussian*, of deviation sd in each number: see `profile`.
+
+*Whole numbers.* b is drawn exactly on a lattice of step h. That stands for a continuous b, uniform
+in the cube of side h about the point drawn: its density is constant on the cube. Two values that
+differ by D are in cubes whose centers differ by at most \|D\| + h sqrt(p), p numbers; for the pure
+law this adds sqrt(p) steps to 2 R.
+
+*Doubles.* Let the gradient, with a bound on its rounding, be at most g at the computed w, and b
+within h sqrt(p) of the continuous one. F is Lambda-strongly convex, so w is within r = (g + h
+sqrt(p)) / Lambda of w*. So given w*, the points computed from both datasets are in one ball of
+radius r, and Laplace noise for the L1 sensitivity 2 sqrt(p) r, at the small epsilon `last`, makes
+(w*, released) private for the sum of both epsilons; then w* is dropped [3]_. g grows with the
+distance of w* from w0, which a projection bounds (`_Objective.error`).
+
+References
+----------
+.. [1] Chaudhuri, Monteleoni and Sarwate, "Differentially Private Empirical Risk Minimization",
+   Journal of Machine Learning Research 12, 2011.
+.. [2] Kifer, Smith and Thakurta, "Private Convex Empirical Risk Minimization and High-dimensional
+   Regression", COLT 2012.
+.. [3] Iyengar, Near, Song, Thakkar, Thakurta and Wang, "Towards Practical Differentially Private
+   Convex Optimization", IEEE S&P 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.linalg import norm
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_ndtr, ndtr
+
+from skdp.core.checks import check_rules
+from skdp.core.types import Matrix
+from skdp.mechanisms.base import ByteSource
+from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian, discrete_l2_laplace
+from skdp.mechanisms.l2_laplace import MOST_VALUES
+from skdp.mechanisms.laplace import LaplaceMechanism
+from skdp.mechanisms.noise import Lattice, lattice_scale
+
+FINE = 2**18  # how many times finer than usual the lattice of a pure b is
+SIGMA_BITS = 40  # the deviation of a Gaussian b is at least 2^40 steps
+FARTHEST = 64  # a released w is at most \|w0\| + 64 / R from w0
+FINEST = 2.0**-36  # least error of w that is charged, in shares of that distance
+UNIT = 2.0**-53  # relative error of an operation on doubles
+
+
+def profile(epsilons: ArrayLike, mu: float, kappa: float) -> Matrix:
+    r"""Bound delta of the Gaussian kind, mu = 2 R / sd, at epsilons of any sign; it decreases.
+
+    Let J = log(1 + kappa/4), and M the larger of b.a and b.a', where a and a' are v and -v' at the
+    length R; for a shorter row s \|u\| / R stands for s. The loss is at most log(1 + kappa s (1 -
+    s)) + ((s + s') M + (s + s')^2 R^2 / 2) / sd^2. This is convex in s + s' in [0, 2], so at most
+    J + max(0, G), where G = (2 M + 2 R^2) / sd^2 is the larger of two variables N(mu^2/2, mu^2).
+    By the union bound, E max(0, 1 - exp(e - G)) <= 2 delta_Gauss(e) for e >= 0. Hence
+
+    - delta(e) <= 2 delta_Gauss(e - J) for e >= J, and 1 - exp(e - J) (1 - 2 delta_Gauss(0)) below;
+    - delta(e) <= 2 delta_Gauss(e) for e >= J + 2 kappa. For if (M + R^2) / sd^2 >= kappa, the loss
+      is at most G: at s' = 1 the square grows faster in s than log(1 + kappa s (1 - s)) <= kappa
+      (1 - s) falls, and at s' = 0 the loss is at most kappa/4 + max(0, (M + R^2/2) / sd^2) <= G.
+      Otherwise the loss is at most J + 2 kappa, and adds nothing to delta(e).
+    """
+    epsilons, free = np.asarray(epsilons, dtype=np.float64), math.log1p(kappa / 4)
+    paid = np.where(epsilons >= free + 2 * kappa, epsilons, epsilons - free)
+    late = 2 * gaussian_deltas(np.maximum(paid, 0.0), mu)
+    nothing = max(0.0, 1 - 2 * float(gaussian_deltas(np.zeros(1), mu)[0]))
+    early = 1 - np.exp(np.minimum(epsilons - free, 0.0)) * nothing
+    return np.minimum(1.0, np.where(epsilons >= free, late, early))
+
+
+def gaussian_deltas(epsilons: Matrix, mu: float) -> Matrix:
+    """Return delta of N(0, 1) against N(mu, 1) at each epsilon >= 0, rounded up."""
+    a = mu / 2 - epsilons / mu
+    first = ndtr(a)
+    # as in `skdp.mechanisms.gaussian.gaussian_delta`; the last sum has an error of e units too
+    error = (np.minimum(a * a, 1e6) + epsilons + 1) * 2.0**-49 * first
+    return np.maximum(first - np.exp(epsilons + log_ndtr(a - mu)) + error, 0.0)
+
+
+def lattice_slack(mu: float, n_weights: int) -> float:
+    r"""Bound what the lattice adds to the loss of the Gaussian kind, but for delta below 1e-800.
+
+    In steps, let y be the point drawn. The squares of y and y + D' are compared in place of those
+    of b and b + D, where D' - D is at most sqrt(p) long and b - y at most sqrt(p)/2. It moves the
+    loss by at most sqrt(p) (\|y\| + 3 R + sqrt(p)) / sigma^2, and R = mu sigma / 2. As in
+    `skdp.mechanisms.gaussian.lattice_delta`, a continuous law in place of the discrete one moves M
+    by R sqrt(p), and delta by a factor below 1 + 1e-20. \|y\| is at most 64 sqrt(p) sigma, but for
+    a probability below exp(-1900).
+    """
+    root = math.sqrt(n_weights)
+    return root * (64 * root + 3 * mu + 1) * 2.0**-SIGMA_BITS
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """Objective perturbation of `n_weights` numbers, for rows of at most `radius` in length.
+
+    It is `epsilon`-private, or for a `mu` it has the `profile` of `mu` and `kappa`, with a
+    `lattice_slack` of epsilon. The result gets noise at the epsilon `last`, which is added.
+    """
+
+    radius: float
+    n_weights: int
+    last: float
+    epsilon: float = 0.0
+    mu: float = 0.0
+    kappa: float = 0.0
+
+    @property
+    def noise(self) -> tuple[Lattice, int]:
+        """The lattice of b, and the parameter of its noise in steps."""
+        change = 2 * self.radius * (1 + 1e-12)  # rows may exceed R by their rounding
+        if self.mu:
+            lattice = Lattice(math.frexp(change / self.mu)[1] - 1 - SIGMA_BITS)
+            return lattice, math.ceil(math.ldexp(change / self.mu, -lattice.exponent)) + 1
+        charge, most = math.isqrt(self.n_weights - 1) + 1, MAX_SCALE // 4
+        owner = "ObjectivePerturbation"
+        return lattice_scale(change, charge, self.epsilon, owner, parts=FINE, most=most)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of each number of b."""
+        lattice, scale = self.noise
+        return math.ldexp(
+            scale * (1 if self.mu else math.sqrt(self.n_weights + 1)), lattice.exponent
+        )
+
+    @property
+    def least_penalty(self) -> float:
+        """The least Lambda, which costs nothing: R^2 / kappa, or 2 R^2 / e for the e drawn with."""
+        lattice, scale = self.noise
+        over = self.radius / self.kappa if self.mu else math.ldexp(scale, lattice.exponent)
+        return self.radius * over * (1 + 1e-9)
+
+    def release(
+        self,
+        rows: Matrix,
+        labels: NDArray[np.bool_],
+        center: Matrix,
+        penalty: float,
+        source: ByteSource,
+    ) -> Matrix:
+        """Return the private weights; a row that is too long is shortened, by itself."""
+        least, fits = self.least_penalty, bool(self.mu) or self.n_weights <= MOST_VALUES
+        check_rules(
+            "ObjectivePerturbation",
+            penalty=(penalty, penalty >= least, f"be at least {least:g} for this radius"),
+            n_weights=(self.n_weights, fits, f"be at most {MOST_VALUES} without a delta"),
+        )
+        lattice, scale = self.noise
+        if self.mu:
+            steps = discrete_gaussian(scale, self.n_weights, source)
+        else:
+            steps = discrete_l2_laplace(scale, self.n_weights, source)[0]
+        rows = rows * np.minimum(1, self.radius / np.maximum(norm(rows, axis=1), 1e-300))[:, None]
+        rows = np.where(labels[:, None], rows, -rows)
+        noise = np.ldexp(steps.astype(np.float64), lattice.exponent)
+        objective = _Objective(rows, self.radius, penalty, center, noise)
+        away, most = objective.minimum() - center, objective.farthest
+        found = center + away * min(1.0, most / max(float(norm(away)), 1e-300))
+        rounded = math.ldexp(math.sqrt(self.n_weights), lattice.exponent)
+        error = max(objective.error + rounded / penalty, FINEST * most)
+        sensitivity = 2 * math.sqrt(self.n_weights) * error
+        return LaplaceMechanism(self.last, code=None).release(found, sensitivity, source)
+
+
+@dataclass(frozen=True)
+class _Objective:
+    """F in doubles, of rows with their signs, and bounds on the rounding."""
+
+    rows: Matrix
+    radius: float
+    penalty: float
+    center: Matrix
+    noise: Matrix
+
+    @property
+    def farthest(self) -> float:
+        """The radius of the ball about w0 to which the minimum is projected."""
+        return float(norm(self.center)) + FARTHEST / self.radius
+
+    def rounding(self, distance: float, noise: float) -> float:
+        r"""Bound the error of the gradient at a distance from w0, for a length of b.
+
+        A sum over blocks of B = sqrt(n) + 1 rows has an error of at most 2 (B + 2) n R units, and a
+        margin one of (p + 1) R \|w\|, a quarter of which gets into s; all else is below 11 n R and
+        6 (Lambda distance + \|b\|). The factor 2 is for terms of second order.
+        """
+        n, p = self.rows.shape
+        margins = (p + 1) * self.radius * (float(norm(self.center)) + distance) / 4
+        records = n * self.radius * (margins + 2 * math.isqrt(n) + 17)
+        return 2 * UNIT * (records + 6 * (self.penalty * distance + noise))
+
+    @property
+    def error(self) -> float:
+        r"""Bound the distance of the projected w from one point that w* determines.
+
+        The gradient at w is at most 2 rounding(w), and \|b\| <= Lambda \|w* - w0\| + n R. So w is
+        within alpha + beta \|w* - w0\| of w*. If w* is at most 2 `farthest` from w0, projections of
+        w and w* are as near. Otherwise both are outside, and their projections are at most 2 (alpha
+        + beta \|w* - w0\|) / \|w* - w0\| times `farthest` apart. Both bounds are at most alpha +
+        2 beta `farthest`, for alpha below half of it and beta below 1/4. The factor 1.1 covers that
+        \|w - w0\| stands for \|w* - w0\|.
+        """
+        reach = 2 * self.farthest
+        noise = self.penalty * reach + len(self.rows) * self.radius
+        return 2.2 * self.rounding(reach, noise) / self.penalty
+
+    def gradient(self, w: Matrix) -> Matrix:
+        """Return the gradient, summed by blocks."""
+        n = len(self.rows)
+        weights, block = expit(-(self.rows @ w)), math.isqrt(n) + 1
+        parts = (slice(start, start + block) for start in range(0, n, block))
+        total = sum(weights[part] @ self.rows[part] for part in parts)
+        return self.penalty * (w - self.center) - total + self.noise
+
+    def minimum(self) -> Matrix:
+        """Return w whose computed gradient is within its rounding, by damped Newton steps.
+
+        A step is halved until the gradient gets shorter. For short steps it does: its derivative
+        along the step is minus itself. So this ends, as F is smooth and strongly convex.
+        """
+        w, gradient, size = self.center, self.gradient(self.center), 1.0
+        b = float(norm(self.noise))
+        while norm(gradient) > self.rounding(float(norm(w - self.center)), b):
+            if size == 1.0:
+                s = expit(-(self.rows @ w))
+                hessian = (self.rows * (s * (1 - s))[:, None]).T @ self.rows
+                step = np.linalg.solve(hessian + self.penalty * np.eye(len(w)), gradient)
+            there = self.gradient(w - size * step)
+            if norm(there) <= (1 - size / 4) * norm(gradient):
+                w, gradient, size = w - size * step, there, 1.0
+            elif (size := size / 2) < UNIT:
+                raise ArithmeticError("The minimum was not found.")
+        return w

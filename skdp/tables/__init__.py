@@ -1,0 +1,1 @@
+"""Released class tables: plain differential privacy from ranges and categories alone."""

@@ -1,0 +1,245 @@
+"""The release of class tables, and the oracle and the encoder that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator
+
+from skdp.core.oracle import Oracle
+from skdp.core.streams import TABLES, public_seed, streams
+from skdp.core.types import Container, Matrix, Seed
+from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.noise import OperatingSystemBytes
+from skdp.tables import correction
+from skdp.tables.budget import split
+from skdp.tables.columns import Number
+from skdp.tables.counts import Table, class_tables
+from skdp.tables.encoder import ClassTableEncoder
+from skdp.tables.law import (
+    MOST,
+    class_sizes,
+    draw_cells,
+    draw_classes,
+    law_of_column,
+    n_cells_of_numbers,
+)
+from skdp.tables.schema import Schema
+from skdp.tables.values import library_of, together
+
+
+class ClassTables(BaseEstimator):
+    """Plain differential privacy from ranges and categories alone, for any model.
+
+    For each column the counts of (cell, class) are released. They need no public record, and hold
+    what each column by itself tells of the class: from their law any estimator can be taught.
+
+    Parameters
+    ----------
+    schema : Schema
+        The ranges and values of the columns, which must not be read off the private data.
+    recalibrate : bool, default=True
+        Whether a part of the budget goes to a correction of what columns have in common, where n
+        epsilon allows it.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+        Seed of the draws from released tables. It is public, and tells nothing of the noise.
+
+    Notes
+    -----
+    Replacing a record changes two counts of each of d tables, so the L1 norm by at most 2 d, and
+    the L2 norm by at most sqrt(2 d) (`skdp.tables.counts`). For the correction see
+    `skdp.mechanisms.objective`, and for the sum of both `skdp.tables.budget.total_delta`. The rest
+    is computed from what is released. It takes n epsilon / d of 100, or of 50 with a delta. An
+    interaction of columns, such as their exclusive or, is lost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skdp import LaplaceMechanism
+    >>> from skdp.tables.columns import Number
+    >>> from skdp.tables.release import ClassTables
+    >>> from skdp.tables.schema import Schema
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.uniform(0, 10, (2000, 2)), rng.integers(2, size=2000)
+    >>> X[:, 0] = 0.5 * X[:, 0] + 5 * y
+    >>> schema = Schema({"signal": Number(0, 10), "noise": Number(0, 10)}, classes=[0, 1])
+    >>> oracle = ClassTables(schema).release(X, y, LaplaceMechanism(epsilon=1.0))
+    >>> X_drawn, y_drawn = oracle(5000, rng)
+    >>> LogisticRegression().fit(X_drawn, y_drawn).score(X, y) > 0.9
+    True
+    """
+
+    def __init__(self, schema: Schema, recalibrate: bool = True, random_state: Seed = None):
+        self.schema = schema
+        self.recalibrate = recalibrate
+        self.random_state = random_state
+
+    def release(
+        self, X: Container, y: Container, mechanism: Mechanism, source: ByteSource | None = None
+    ) -> ReleasedOracle:
+        """Release the tables of private records, with noise of the operating system by default."""
+        seed = public_seed(self.random_state, "random_state", "ClassTables")
+        rng, _ = streams(seed, TABLES)
+        source = OperatingSystemBytes() if source is None else source
+        return release_tables(X, y, self.schema, mechanism, source, rng, self.recalibrate)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedOracle(Oracle):
+    """Class tables that were released, and the law of records that follows from them.
+
+    It holds nothing else of the private data. It draws a class, and given the class every column by
+    itself; with a corrected score it then draws the class anew, given the record. So it knows of no
+    interaction of columns.
+
+    Parameters
+    ----------
+    schema : Schema
+        The declared columns.
+    n_records : int
+        The number of private records, which is public.
+    epsilon, delta : float
+        What was paid.
+    n_cells : int
+        The most cells of a Number.
+    library : str
+        "pandas", "polars", "array" or "list", for the records that are drawn.
+    tables_ : dict of array of shape (n_cells, n_classes)
+        The noisy class tables, by column.
+    deviation_ : float
+        The standard deviation of the noise in each count.
+    weights_ : array or None, default=None
+        Corrected weights of the encoded columns and of a constant 1, for the log odds of the second
+        class. None where there are too few records for them.
+    """
+
+    schema: Schema
+    n_records: int
+    epsilon: float
+    delta: float
+    n_cells: int
+    library: str
+    tables_: dict[object, Table]
+    deviation_: float
+    weights_: Matrix | None = None
+    independent_records: bool = field(default=True, init=False)
+
+    @property
+    def description(self) -> str:  # type: ignore[override]
+        """What the guarantee calls it."""
+        delta = f", delta={self.delta:g}" if self.delta else ""
+        n = len(self.tables_)
+        return f"law released for epsilon={self.epsilon:g}{delta} (class tables of {n} columns)"
+
+    @property
+    def classes_(self) -> NDArray | None:  # type: ignore[override]
+        """The sorted labels; None for regression."""
+        response = self.schema.response
+        return None if isinstance(response, Number) else np.sort(response.array)
+
+    @cached_property
+    def sizes_(self) -> Matrix:
+        """The sizes of the classes."""
+        return class_sizes(list(self.tables_.values()), self.n_records, self.deviation_)
+
+    @cached_property
+    def laws_(self) -> list[tuple[Table, Table]]:
+        """The smoothed table of each column, and log P(c | cell) / P(c)."""
+        return [
+            law_of_column(self.tables_[name], self.sizes_, self.deviation_, column.ordered)
+            for name, column in self.schema.columns.items()
+        ]
+
+    @property
+    def encoder_(self) -> ClassTableEncoder:
+        """The encoder of records, in whatever container."""
+        return ClassTableEncoder(self.schema, [odds for _, odds in self.laws_], self.n_cells)
+
+    def score(self, encoded: Matrix) -> Matrix:
+        """Return the corrected log odds of the second class, of encoded records."""
+        assert self.weights_ is not None
+        return encoded @ self.weights_[:-1] + self.weights_[-1]
+
+    def draw(self, n_samples: int, rng: Generator) -> tuple[Container, NDArray[np.intp]]:
+        """Draw records, and classes by number."""
+        classes = draw_classes(self.sizes_, n_samples, rng)
+        drawn = {
+            name: column.draw(draw_cells(law, classes, rng), self.n_cells, rng)
+            for (name, column), (law, _) in zip(
+                self.schema.columns.items(), self.laws_, strict=True
+            )
+        }
+        X = together(drawn, self.library)
+        if self.weights_ is not None:
+            chance = expit(self.score(self.encoder_.transform(X)))
+            classes = (rng.random(n_samples) < chance).astype(np.intp)
+        return X, classes
+
+    def __call__(self, n_samples: int, rng: Generator) -> tuple[Container, NDArray]:
+        X, classes = self.draw(n_samples, rng)
+        response = self.schema.response
+        if isinstance(response, Number):
+            most = cells_of_response(self.n_records, self.epsilon, len(self.tables_))
+            return X, response.from_unit(response.middles(most))[classes]
+        return X, response.array[classes]
+
+
+def cells_of_response(n_records: int, epsilon: float, n_columns: int) -> int:
+    """Return the most cells of a response that is a Number: more are worth it with many records."""
+    return 8 if n_records * epsilon / n_columns >= 2000 else 4
+
+
+def release_tables(
+    X: Container,
+    y: Container,
+    schema: Schema,
+    mechanism: Mechanism,
+    source: ByteSource,
+    rng: Generator,
+    recalibrate: bool = True,
+) -> ReleasedOracle:
+    """Release the class tables of a private dataset, and a corrected score where it is worth it.
+
+    The promise is that of `mechanism`: the noise is Laplace without a delta, and Gaussian with one.
+    It comes from `source`. Draws from what is released already come from `rng`, which may be
+    public. Each private record is encoded by itself, into finite numbers whatever its entries are.
+    """
+    promise = mechanism.guarantee()  # which checks its parameters
+    epsilon, delta = promise.epsilon, promise.delta
+    (*columns, response), n = schema.read(X, y)
+    declared, target = schema.columns.values(), schema.response
+    most = cells_of_response(n, epsilon, len(columns))
+    n_classes = target.n_cells(most)
+    stage = correction.stage(n, epsilon, len(columns), n_classes) if recalibrate else None
+    noise, objective_of = split(
+        epsilon,
+        delta,
+        correction.SHARES[stage],
+        len(columns),
+        n_classes * sum(column.n_cells(MOST) for column in declared),
+        correction.n_weights(stage, len(columns), not delta),
+    )
+    n_cells = n_cells_of_numbers(n, noise.deviation)
+    labels = target.cells(response, most)
+    cells = [each.cells(given, n_cells) for each, given in zip(declared, columns, strict=True)]
+    sizes = [each.n_cells(n_cells) for each in declared]
+    noisy = noise.add(class_tables(cells, sizes, labels, n_classes), source)
+    del cells
+
+    tables = dict(zip(schema.columns, noisy, strict=True))
+    public = (schema, n, epsilon, delta, n_cells, library_of(X))
+    released = ReleasedOracle(*public, tables, noise.deviation)
+    if stage is None:
+        return released
+    drawn, drawn_classes = released.draw(correction.N_STUDENT, rng)
+    encode = released.encoder_.transform
+    encoded = encode(drawn)
+    first = correction.student(encoded, drawn_classes)
+    weights = correction.correct(first, encoded, encode(X), labels, objective_of, source)
+    return replace(released, weights_=weights)
