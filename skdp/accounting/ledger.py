@@ -70,6 +70,7 @@ class Ledger:
             _ledgers.add(self)
         if limits is not None and identity is not None:  # a pickle, read where the file may not be
             self.limits = limits
+            self.is_lost = path == MEMORY
             return
         with lock, self._told("opened"):
             self.limits = self._open(limits)
@@ -126,8 +127,8 @@ class Ledger:
         """Return the connection of this process, to the file that it was made for."""
         if self.is_lost:
             raise LedgerError(
-                "A ledger in memory belongs to the process that made it. Give PrivacyAccountant "
-                "the path of a file, to share it between processes."
+                "A ledger in memory belongs to the process that made it, which is another one. Set "
+                "'accountant' to a ledger in a file, which processes share."
             )
         if self._connection is None:
             self._open(None if self.read_only else self.limits)
@@ -268,7 +269,7 @@ def _remedy(error: Exception) -> str:
     if "full" in text:
         return "Make room on the disk."
     if "readonly" in text or "unable to open" in text:
-        return "See that the file and its folder exist and may be written to."
+        return "See that the file and its folder exist and may be written to, or set 'accountant'."
     return "See whether it is a whole ledger, on a disk of this machine that has room."
 
 
