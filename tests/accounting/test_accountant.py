@@ -149,7 +149,7 @@ def test_a_worker_process_counts_in_a_file_or_refuses(path, method):
                 pool.submit(task).result()
         pool.submit(release_mean, monday).result()
         pool.submit(release_mean, ledger).result()
-        with pytest.raises(LedgerError, match="belongs to the process .* 'accountant'"):
+        with pytest.raises(LedgerError, match=r"belongs to the process .* 'accountant'"):
             pool.submit(release_mean, in_memory).result()
     assert [row["label"] for row in ledger.rows()] == ["Monday: numpy.mean", "numpy.mean"]
     assert default_accountant().total().n_releases == 0
