@@ -223,7 +223,7 @@ def main() -> None:
         options.numbers, options.releases = 20_000, 40  # fewer may all be even multiples of a step
     share, found = share_told_apart(0.1, 1.1, 10_000, np.random.default_rng(0)), 0
     print(f"numpy.random.Generator.laplace: {share:.1%} of 10,000")
-    for mechanism in (LaplaceMechanism(1.0, None), GaussianMechanism(1.0, 1e-5, None)):
+    for mechanism in (LaplaceMechanism(1.0, code=None), GaussianMechanism(1.0, 1e-5, code=None)):
         told = unexplained_numbers(mechanism, options.numbers)
         found += told
         print(f"{mechanism}: {told} of {2 * options.numbers}", flush=True)

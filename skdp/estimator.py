@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.payer import find_accountant
+from skdp.accounting.payer import find_accountant, in_pickles
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
@@ -164,7 +164,8 @@ class PrivateEstimator(PrivateModel):
         - for a SensitivityEstimate, the oracle that was sampled.
     accountant : PrivacyAccountant or None, default=None
         The budget that pays for each fit, before the estimator sees the private records. Clones
-        share it. None takes `skdp.accounting.default_accountant`.
+        share it. None takes `skdp.accounting.default_accountant`; a pickle takes that of an open
+        block along.
     random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
         examples, and the guarantee says so: whoever knows it can undo the noise, and two releases
@@ -268,6 +269,10 @@ class PrivateEstimator(PrivateModel):
         self.prior = prior
         self.accountant = accountant
         self.random_state = random_state
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Take the budget of a block along."""
+        return super().__getstate__() | {"accountant": in_pickles(self.accountant)}
 
     @usual_errors
     def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:

@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.payer import check_accountant, find_accountant, warn_if_uncharged
+from skdp.accounting.payer import (
+    check_accountant,
+    find_accountant,
+    in_pickles,
+    warn_if_uncharged,
+)
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset, as_dataset, n_records
@@ -93,8 +98,8 @@ class ReleasePlan(HasExpectedScore):
         The columns of X in which entries may be missing, as in the oracle's records. None allows
         gaps everywhere.
     accountant : PrivacyAccountant or None, default=None
-        The budget that pays for an execution that names none. A plan with an accountant in memory
-        cannot be pickled; ``dataclasses.replace(plan, accountant=None)`` can.
+        The budget that pays for an execution that names none. A pickle takes that of an open block
+        of :meth:`PrivacyAccountant.as_default` along.
 
     Attributes
     ----------
@@ -175,8 +180,9 @@ class ReleasePlan(HasExpectedScore):
         object.__setattr__(self, "settled", (self.target, self.sensitivity, content))
 
     def __getstate__(self) -> dict[str, object]:
-        """Forget the content of a target that another process cannot recognize."""
+        """Take the budget of a block along, and forget a target that nobody can recognize."""
         state: Any = super().__getstate__()
+        state = state | {"accountant": in_pickles(self.accountant)}
         key = key_of(self.target)
         if obstacle_of(key):
             state = state | {"settled": (self.target, self.sensitivity, key)}

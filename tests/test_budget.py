@@ -4,6 +4,8 @@ import copy
 import gc
 import os
 import pickle
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -141,17 +143,55 @@ def search(model, n_jobs=2):
 def test_a_search_in_workers_counts_in_a_file_or_is_refused(path, backend):
     """It counted in the memory of the worker alone, and the total was too small."""
     ledger = PrivacyAccountant(path, epsilon=100.0)
-    with parallel_config(backend=backend), ledger.as_default("Monday") as monday:
+    with parallel_config(backend=backend):
         with pytest.raises(ValueError, match="worker process"):
             search(ridge()).fit(X, Y)
         assert ledger.total().n_releases == 0
-        found = search(ridge(monday)).fit(X, Y)
+        with ledger.as_default("Monday"):
+            found = search(ridge()).fit(X, Y)
     assert ledger.total() == found.best_estimator_.budget_
     assert ledger.total().epsilon == 3 + found.best_params_["mechanism__epsilon"]
     labels = [row["label"] for row in ledger.rows()]
     assert len(labels) == 5
     assert all(label.startswith("Monday: Ridge: ") for label in labels)
     assert_allclose(ledger.total().gamma, 0.25)
+
+
+ELSEWHERE = """
+import pickle, sys
+from sklearn.base import clone
+from skdp import LedgerError
+from skdp.accounting import default_accountant
+X, Y, *given = pickle.load(sys.stdin.buffer)
+for model, plan, search in given:
+    for attempt in (model.fit, clone(model).fit, plan.execute, search.fit):
+        try:
+            attempt(X, Y)
+        except LedgerError as error:
+            print(str(error)[:18], "accountant" in str(error))
+print(default_accountant().total().n_releases)
+"""
+
+
+@pytest.mark.slow
+def test_a_program_of_its_own_charges_the_block_of_a_pickle_or_refuses(path):
+    """As a worker of Ray or Dask, or as a script that reads the file on another day."""
+    model, grid = ridge(), {"estimator__alpha": [1.0]}
+    given = model, model.plan(60), PrivateSearchCV(model, grid, n_runs=1, y_range=(0, 1))
+    file, in_memory = PrivacyAccountant(path, epsilon=99.0), ledger_of()
+    pickled = [pickle.dumps(given)]
+    for ledger in (file, in_memory):
+        with ledger.as_default("Monday"):
+            pickled.append(pickle.dumps(given))
+    data = pickle.dumps([X, Y, *map(pickle.loads, pickled)])
+    said = subprocess.run([sys.executable, "-c", ELSEWHERE], input=data, capture_output=True)
+    assert said.stdout.decode().split("\n") == [*["A ledger in memory True"] * 4, "4", ""]
+    assert [row["label"][:8] for row in file.rows()] == ["Monday: "] * 4
+    assert in_memory.total().n_releases == 0
+    copied, _, _ = pickle.loads(pickled[2])  # in this process it is there
+    copied.fit(X, Y)
+    assert in_memory.total().n_releases == 1
+    assert model.accountant is None
 
 
 @pytest.mark.slow

@@ -167,7 +167,7 @@ def normalized_square(shift, epsilon, unlike, n_data, n_samples=100):
     plan = plan_release(
         AdditiveTarget(lambda X: X),
         n_samples=n_samples,
-        mechanism=LaplaceMechanism(epsilon, "learned", shift),
+        mechanism=LaplaceMechanism(epsilon, code="learned", shift=shift),
         sensitivity=SensitivitySampler(records, random_state=0),
     )
     assert plan.mechanism.geometry.code is not None

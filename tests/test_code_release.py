@@ -37,7 +37,7 @@ X_public, y_public, X, y = X[:150], y[:150], X[150:], y[150:]
 SAMPLER = SensitivitySampler(
     PublicDataOracle(X_public, y_public), gamma=0.1, n_pairs=29, random_state=0
 )
-MECHANISMS = [LaplaceMechanism(0.5, "learned"), GaussianMechanism(0.5, 1e-5, "learned")]
+MECHANISMS = [LaplaceMechanism(0.5, code="learned"), GaussianMechanism(0.5, 1e-5, code="learned")]
 SCALES = np.geomspace(1, 1e6, 6)
 
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=["Laplace", "Gaussian"])
@@ -203,7 +203,7 @@ def test_with_a_bound_on_paper_a_prior_that_is_far_off_is_no_reason_to_warn():
 def test_noise_is_no_contradiction():
     """A code for little noise reads all numbers; at a hundredth of its epsilon most is noise."""
     means = FunctionTarget(lambda X, y: X.mean(axis=0), key="means-v1")
-    plan = planned(LaplaceMechanism(5.0, "learned"), means)
+    plan = planned(LaplaceMechanism(5.0, code="learned"), means)
     assert plan.mechanism.geometry.code.n_released == 6
     options = {"sensitivity": plan.sensitivity}
     for seed in range(40):
@@ -217,7 +217,7 @@ def test_rounding_is_no_contradiction():
     def shares(X, y):
         return [X.mean(), (np.abs(X) / np.abs(X).sum()).sum()]
 
-    plan = planned(LaplaceMechanism(5.0, "learned"), shares)
+    plan = planned(LaplaceMechanism(5.0, code="learned"), shares)
     code = plan.mechanism.geometry.code
     assert 0 < code.deviations[1] < 1e-14
     assert plan.execute(X, y, random_state=0).prior_conflict < 5
@@ -226,20 +226,20 @@ def test_rounding_is_no_contradiction():
 def test_a_released_statistic_is_drawn_towards_no_prior_unasked():
     """So "auto" is no code with a sampler, and with an estimate its own."""
     auto, none, learned = (
-        released(LaplaceMechanism(0.5, code)) for code in ("auto", None, "learned")
+        released(LaplaceMechanism(0.5, code=code)) for code in ("auto", None, "learned")
     )
     np.testing.assert_array_equal(auto.value, none.value)
     assert auto.guarantee == none.guarantee != learned.guarantee
     assert auto.sensitivity.geometry == Geometry(1) != learned.sensitivity.geometry
     code = learned.sensitivity.geometry.code
     for again in ("auto", "learned", code):
-        given = released(LaplaceMechanism(0.5, again), sensitivity=learned.sensitivity)
+        given = released(LaplaceMechanism(0.5, code=again), sensitivity=learned.sensitivity)
         np.testing.assert_array_equal(given.value, learned.value)
-    assert released(LaplaceMechanism(0.5, code)).sensitivity == learned.sensitivity
+    assert released(LaplaceMechanism(0.5, code=code)).sensitivity == learned.sensitivity
 
 
 def test_a_code_that_cannot_be_learned_is_refused():
-    plain = planned(LaplaceMechanism(1.0, None)).sensitivity
+    plain = planned(LaplaceMechanism(1.0, code=None)).sensitivity
     for sensitivity in (1.0, mean_bound(len(X), 6, ranges=(-9, 9)), plain):
         with pytest.raises(ValueError, match="must not be 'learned'"):
             planned(MECHANISMS[0], sensitivity=sensitivity)
@@ -247,12 +247,13 @@ def test_a_code_that_cannot_be_learned_is_refused():
 
 def test_a_sensitivity_in_one_code_serves_that_code_only():
     laplace, gaussian, plain = (
-        released(mechanism).sensitivity for mechanism in (*MECHANISMS, LaplaceMechanism(1.0, None))
+        released(mechanism).sensitivity
+        for mechanism in (*MECHANISMS, LaplaceMechanism(1.0, code=None))
     )
     other = replace(laplace.geometry.code, mean=laplace.geometry.code.mean + 1e-9)
     for code, estimate in [(None, laplace), (other, laplace), (other, plain), ("auto", gaussian)]:
         with pytest.raises(ValueError, match="made for another norm"):
-            released(LaplaceMechanism(1.0, code), sensitivity=estimate)
+            released(LaplaceMechanism(1.0, code=code), sensitivity=estimate)
     for estimate in (laplace, plain):  # the L1 norm bounds the L2 norm, in a code too
         given = released(GaussianMechanism(1.0, 1e-5), sensitivity=estimate)
         assert given.sensitivity == estimate
@@ -298,7 +299,7 @@ class Louder(LaplaceMechanism):
 
 
 def test_the_release_of_a_subclass_is_made_with_a_sensitivity_of_the_values():
-    identity, loud = LaplaceMechanism(0.5, code=None), Louder(0.5, "learned")
+    identity, loud = LaplaceMechanism(0.5, code=None), Louder(0.5, code="learned")
     assert planned(loud).sensitivity.geometry == planned(identity).sensitivity.geometry
     coded = planned(MECHANISMS[0]).sensitivity
     with pytest.raises(ValueError, match="made for another norm"):

@@ -1,27 +1,38 @@
 """Hyper-parameters are chosen by a random number of private runs, and paid for."""
 
 import math
+import random
 import re
 import sys
 import threading
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import make_classification
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from skdp import (
     BudgetExceededError,
+    ClipBox,
     KnownSensitivity,
     LaplaceMechanism,
     PredictionTarget,
@@ -39,7 +50,7 @@ from skdp.audit import audit_epsilon
 from skdp.core.exact import exact
 from skdp.plan import of_all, of_each
 from skdp.search import private
-from skdp.search.candidates import SumOfScores, accuracy
+from skdp.search.candidates import SumOfScores, accuracy, closeness
 from tests import helpers
 
 RNG = np.random.default_rng(0)
@@ -199,6 +210,80 @@ def test_one_record_changes_the_sum_of_the_scores_by_one_at_most():
     seen = []
     total(lambda model, X: seen.append(len(X)), records)
     assert seen == [1] * 4
+
+
+class Remembers(Says):
+    """Predicts by all that it has seen, and by generators of its own and of the process."""
+
+    def __init__(self):
+        self.rng, self.seen = np.random.RandomState(0), []
+
+    def predict(self, X):
+        self.seen.append(float(X[0, 0]))
+        if X[0, 0] > 0:  # as where a value is missing
+            self.rng.rand(), random.random(), np.random.rand()  # noqa: NPY002
+        drawn = self.rng.rand() + random.random() + np.random.rand()  # noqa: NPY002
+        return np.array([(sum(self.seen) + drawn) % 1])
+
+
+class CountedScore:
+    n_calls = 0
+
+    def __call__(self, model, X, y):
+        self.n_calls += 1
+        return (model.predict(X)[0] + self.n_calls) / 9
+
+
+@pytest.mark.parametrize("scoring", [CountedScore(), partial(closeness, low=0, high=1)])
+def test_a_record_changes_no_score_of_another(scoring):
+    """A model that imputes by draws moved the sum of 500 scores by 10."""
+    records, y = np.r_[np.zeros((20, 1)), np.ones((20, 1))], np.zeros(40)
+    model = Remembers()
+
+    def score(*places):
+        return float(SumOfScores(model, scoring)(records[[*places]], y[[*places]], seed=3))
+
+    each = [score(place) for place in (0, 39)]
+    assert each[0] != each[1]
+    assert_allclose(score(*range(40)), 20 * sum(each))
+    assert model.seen == []
+
+
+def rounded(X):
+    return np.floor(np.abs(X) * 9)
+
+
+AT_ONCE = [
+    (make_pipeline(StandardScaler(), LogisticRegression()), lambda X: X),
+    (make_pipeline(ClipBox(-1, 1), LinearDiscriminantAnalysis()), lambda X: X),
+    (make_pipeline(FrozenEstimator(PCA(2).fit(X)), GaussianNB()), lambda X: X),
+    (QuadraticDiscriminantAnalysis(), lambda X: X),
+    (MultinomialNB(), rounded),
+    (ComplementNB(), lambda X: sparse.csr_array(rounded(X))),
+    (BernoulliNB(), lambda X: pd.DataFrame(X, columns=["a", "b"])),
+    (RandomForestClassifier(9, max_depth=3, random_state=0), lambda X: X),
+    (LinearSVC(), lambda X: pd.DataFrame(X, columns=["a", "b"]).astype({"b": "float32"})),
+]
+
+
+@pytest.mark.parametrize(("model", "brought"), AT_ONCE)
+def test_records_are_scored_at_once_as_one_by_one(model, brought, monkeypatch):
+    rng = np.random.default_rng(0)
+    records = rng.normal(size=(80, 2))
+    y = (records.sum(axis=1) + rng.normal(size=80) > 0).astype(int)
+    model = clone(model).fit(brought(records), y)
+    lacking = records.copy()
+    lacking[::9, 0] = np.nan  # which some of the models refuse, and count as 0
+    calls, predict = [], type(model).predict
+    monkeypatch.setattr(type(model), "predict", lambda *args: calls.append(1) or predict(*args))
+    for given in (brought(records), brought(lacking)):
+        alone = SumOfScores(model, lambda *args: accuracy(*args))(given, y, seed=0)
+        assert 30 < alone < 80
+        assert len(calls) == 80
+        calls.clear()
+        assert SumOfScores(model, accuracy)(given, y, seed=0) == alone
+        assert len(calls) < 80
+        calls.clear()
 
 
 def test_what_has_no_score_of_its_own_needs_one():

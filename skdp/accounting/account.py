@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from weakref import finalize
+from weakref import WeakValueDictionary, finalize
 
 from skdp.accounting.ledger import MEMORY, Ledger, lock
 from skdp.accounting.spend import Spend
@@ -16,6 +16,7 @@ from skdp.exceptions import BudgetExceededError, LedgerError
 
 DUST = 1e-9  # a smaller share of a limit is left by rounding only
 opened: dict[tuple[str, str | None], str] = {}  # the budgets of this process, by their ledgers
+in_memory: WeakValueDictionary[str | None, Account] = WeakValueDictionary()  # which have no path
 
 
 class Account:
@@ -25,9 +26,10 @@ class Account:
         self.ledger = ledger
         self.name = f"PrivacyAccountant({ledger.path!r}, {ledger.limits})"
         self.is_kept = ledger.path != MEMORY or math.isfinite(ledger.limits.epsilon)
-        if self.is_kept:
+        if self.is_kept and not ledger.is_lost:
             opened[ledger.key] = self.name
         if ledger.path == MEMORY:
+            in_memory[ledger.identity] = self
             finalize(self, opened.pop, ledger.key, None)
         self._counted: tuple[Tally, int, Spend | None] = (Tally(), 0, None)
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
-from skdp.accounting.account import Account
-from skdp.accounting.ledger import MEMORY, Ledger, lock
+from skdp.accounting.account import Account, in_memory
+from skdp.accounting.ledger import Ledger, lock
 from skdp.accounting.spend import Spend, estimator_first
 from skdp.accounting.tally import BudgetTotal, Limits, check_limits
 from skdp.core.checks import LONGEST, check_count, check_kind, check_rules, shown
@@ -260,8 +260,10 @@ class PrivacyAccountant:
     def as_default(self, label: str | None = None) -> Iterator[PrivacyAccountant]:
         """Let this accountant count all releases of a block that are given no other one.
 
-        That is so in all threads of this process, so all open blocks must be of one ledger. Worker
-        processes do not know the block, and refuse releases without an accountant.
+        That is so in all threads of this process, so all open blocks must be of one ledger. An
+        estimator or a plan that is pickled within the block takes this accountant along, also to
+        another process. Other releases of a worker process are refused, unless it is a program of
+        its own, as those of Ray and `dask worker` are: pass `accountant` there.
 
         Parameters
         ----------
@@ -312,11 +314,6 @@ class PrivacyAccountant:
 
     def __reduce__(self) -> tuple:
         ledger = self._account.ledger
-        if ledger.path == MEMORY:
-            raise TypeError(
-                "A ledger in memory belongs to one process and cannot be pickled. Give "
-                "PrivacyAccountant the path of a file."
-            )
         limits = None if ledger.read_only else ledger.limits
         return _reopen, (ledger.path, limits, ledger.identity, self._label)
 
@@ -332,7 +329,7 @@ def _reopen(
     path: str, limits: Limits | None = None, identity: str | None = None, label: str | None = None
 ) -> PrivacyAccountant:
     """Return an accountant of a ledger that exists, such as one that was pickled."""
-    return _of(Account(Ledger(path, limits, identity)), label)
+    return _of(in_memory.get(identity) or Account(Ledger(path, limits, identity)), label)
 
 
 if hasattr(os, "register_at_fork"):  # a forked process leaves the blocks to its parent

@@ -70,6 +70,7 @@ class Ledger:
             _ledgers.add(self)
         if limits is not None and identity is not None:  # a pickle, read where the file may not be
             self.limits = limits
+            self.is_lost = path == MEMORY
             return
         with lock, self._told("opened"):
             self.limits = self._open(limits)
@@ -101,7 +102,9 @@ class Ledger:
     def rows(self, start: int = 0) -> list[tuple[int, Spend]]:
         """Return the rows from one of them on, each with its number."""
         with lock, self._told("read"):
-            found = self._connected().execute(SELECT, (start,)).fetchall()
+            connection = self._connected()
+            connection.execute("PRAGMA shrink_memory")  # what it kept may not be in the file now
+            found = connection.execute(SELECT, (start,)).fetchall()
             return [(number, Spend(*row)) for number, *row in found]
 
     def append(self, spend: Spend) -> int:
@@ -126,10 +129,10 @@ class Ledger:
         """Return the connection of this process, to the file that it was made for."""
         if self.is_lost:
             raise LedgerError(
-                "A ledger in memory belongs to the process that made it. Give PrivacyAccountant "
-                "the path of a file, to share it between processes."
+                "A ledger in memory belongs to the process that made it, which is another one. Set "
+                "'accountant' to a ledger in a file, which processes share."
             )
-        if self._connection is None:
+        if self._connection is None or self.read_only:  # without a log, it misses later rows
             self._open(None if self.read_only else self.limits)
         self._check_files()
         assert self._connection is not None
@@ -188,6 +191,8 @@ class Ledger:
         self.identity = identity
         self._files = files
         self._connection = connection
+        if self._closing is not None:
+            self._closing()
         self._closing = weakref.finalize(self, connection.close)
         return kept
 
@@ -198,6 +203,9 @@ class Ledger:
             if not os.path.exists(self.path):
                 raise self._error("cannot be opened: there is no such file.")
             address += "?mode=ro"
+            can_log = os.access(os.path.dirname(self.path), os.W_OK)
+            if not can_log and not os.path.exists(f"{self.path}-wal"):
+                address += "&immutable=1"  # else SQLite refuses to read, as it makes a log to read
         elif self.path != MEMORY:
             address += "?mode=rwc" if self.identity is None else "?mode=rw"
         return sqlite3.connect(
@@ -268,7 +276,7 @@ def _remedy(error: Exception) -> str:
     if "full" in text:
         return "Make room on the disk."
     if "readonly" in text or "unable to open" in text:
-        return "See that the file and its folder exist and may be written to."
+        return "See that the file and its folder exist and may be written to, or set 'accountant'."
     return "See whether it is a whole ledger, on a disk of this machine that has room."
 
 

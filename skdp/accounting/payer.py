@@ -29,7 +29,7 @@ def default_accountant() -> PrivacyAccountant:
     Raises
     ------
     LedgerError
-        In a worker process, outside of such a block.
+        In a worker process of joblib or multiprocessing, outside of such a block.
 
     Examples
     --------
@@ -43,14 +43,19 @@ def default_accountant() -> PrivacyAccountant:
         return given
     if os.getpid() != _process or multiprocessing.parent_process() is not None:
         raise LedgerError(
-            "A worker process has no budget of its own: the process that began it would not count "
-            "this release. Give the estimator or the call a ledger in a file, such as "
-            "accountant=PrivacyAccountant('budget.db', epsilon=3.0)."
+            "A worker process, as with n_jobs=2, has no budget: the process that began it would "
+            "not count this release. Give the estimator or the call a ledger in a file, such as "
+            "accountant=PrivacyAccountant('budget.db', epsilon=3.0), or work with n_jobs=1."
         )
     with lock:
         if not _of_process:
             _of_process.append(PrivacyAccountant(MEMORY, epsilon=math.inf, delta=1.0))
         return _of_process[0]
+
+
+def in_pickles(given: PrivacyAccountant | None) -> PrivacyAccountant | None:
+    """Return the accountant of a pickle, which goes to processes that know no block of this one."""
+    return next(reversed(blocks), None) if given is None else given
 
 
 def find_accountant(given: PrivacyAccountant | None) -> PrivacyAccountant:

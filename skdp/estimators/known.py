@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from itertools import chain, takewhile
 from typing import Any
@@ -189,9 +189,7 @@ def check_steps(estimator: Estimator) -> None:
     """Refuse steps before the last one that are fitted to private records, or that may mix them."""
     for step in [*flat_steps(estimator)][:-1]:
         for inner in _thawed(step):
-            # a function that a user wrote may remember records
-            foreign = any(callable(vars(inner).get(name)) for name in ("transform", "kernel"))
-            if foreign or not (type(inner) in CLIPS or entry_of(inner).by_record):
+            if not _is_by_record(inner):
                 raise ValueError(
                     f"It is not known of the step {type(inner).__name__} that it treats each "
                     "record by itself, as scalers, PCA and selections of columns do, so no "
@@ -208,6 +206,17 @@ def check_steps(estimator: Estimator) -> None:
                 "paper. Fit it to public records and wrap it in sklearn.frozen.FrozenEstimator, or "
                 "sample the sensitivity."
             )
+
+
+def treats_alone(estimator: Estimator) -> bool:
+    """Return whether each record is treated by itself in all steps, whose classes are known."""
+    return all(map(_is_by_record, chain.from_iterable(map(_thawed, flat_steps(estimator)))))
+
+
+def _is_by_record(step: Estimator) -> bool:
+    # a function that a user wrote may remember records
+    foreign = any(callable(vars(step).get(name)) for name in ("transform", "predict", "kernel"))
+    return not foreign and (type(step) in CLIPS or entry_of(step).by_record)
 
 
 def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | None]:
@@ -265,7 +274,6 @@ def _transform(
     refused = np.zeros(X.shape[0], dtype=bool)
 
     def with_stand_ins() -> Container:
-        # the others keep their places, by which they may be rounded; none depends on a refused one
         return take_records(X, np.where(refused, np.argmin(refused), np.arange(len(refused))))
 
     for step in steps:
@@ -274,14 +282,25 @@ def _transform(
             refused |= _hold(np.isinf, X)
         if not (clips_fill if is_clip else takes(step, "allow_nan")):
             refused |= _hold(np.isnan, X)
-        try:
-            X = step.transform(with_stand_ins())
-        except Exception:
-            refused[[*_failing(step, X, np.flatnonzero(~refused))]] = True
-            if refused.all():
-                break
-            X = step.transform(with_stand_ins())
+        X, failed = one_by_one(step.transform, with_stand_ins())
+        refused |= failed
+        if refused.all():
+            break
     return X, refused
+
+
+def one_by_one(
+    function: Callable[[Container], Container], X: Container
+) -> tuple[Container, NDArray[np.bool_]]:
+    """Call a function of each record, with all at once, and tell for which records it fails."""
+    refused = np.zeros(X.shape[0], dtype=bool)
+    try:
+        return function(X), refused
+    except Exception:
+        refused[[*_failing(function, X, np.arange(len(refused)))]] = True
+        # the others keep their places, by which they may be rounded; none depends on a refused one
+        places = np.where(refused, np.argmin(refused), np.arange(len(refused)))
+        return X if refused.all() else function(take_records(X, places)), refused
 
 
 def _hold(flaw: np.ufunc, X: Container) -> NDArray[np.bool_]:
@@ -292,13 +311,15 @@ def _hold(flaw: np.ufunc, X: Container) -> NDArray[np.bool_]:
     return np.bincount(of_row, flaw(X.tocsr().data), minlength=X.shape[0]) > 0
 
 
-def _failing(step: Estimator, X: Container, places: NDArray[np.intp]) -> Iterator[int]:
-    """Find the records for which a step raises, by halves, as few do."""
+def _failing(
+    function: Callable[[Container], Container], X: Container, places: NDArray[np.intp]
+) -> Iterator[int]:
+    """Find the records for which a function raises, by halves, as few do."""
     try:
-        step.transform(take_records(X, places))
+        function(take_records(X, places))
     except Exception:
         if len(places) <= 1:
             yield from places
             return
         for half in np.array_split(places, 2):
-            yield from _failing(step, X, half)
+            yield from _failing(function, X, half)

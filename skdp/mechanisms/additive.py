@@ -31,7 +31,7 @@ class AdditiveMechanism(Mechanism):
 
     delta: float = 0.0
 
-    def __init__(self, epsilon: float, code: CodeParameter = "auto", shift: float = 0.2):
+    def __init__(self, epsilon: float, *, code: CodeParameter = "auto", shift: float = 0.2):
         self.epsilon = epsilon
         self.code = code
         self.shift = shift

@@ -160,9 +160,9 @@ class GaussianMechanism(AdditiveMechanism):
     order: ClassVar[int] = 2
 
     def __init__(
-        self, epsilon: float, delta: float, code: CodeParameter = "auto", shift: float = 0.2
+        self, epsilon: float, delta: float, *, code: CodeParameter = "auto", shift: float = 0.2
     ):
-        super().__init__(epsilon, code, shift)
+        super().__init__(epsilon, code=code, shift=shift)
         self.delta = delta
 
     def unit_deviation(self, n_values: int) -> float:

@@ -62,8 +62,8 @@ class PrivateSearchCV(PrivateModel):
         Mean number of runs. More of them cost time and no epsilon; a delta counts once for each.
         None takes five for each candidate.
     scoring : callable or None, default=None
-        ``scoring(estimator, X, y)`` gets the released model and a single record, in containers of
-        length 1, and returns a score from 0 to 1; without responses it gets no y. Other numbers are
+        ``scoring(estimator, X, y)`` gets a copy of the released model and one record, in containers
+        of length 1, and returns a score from 0 to 1; without responses it gets no y. Other numbers are
         clipped, and an error counts as 0. None takes the accuracy of a classifier, and of a
         regressor 1 less the absolute error over the length of `y_range`.
     y_range : (float, float) or None, default=None
@@ -91,7 +91,8 @@ class PrivateSearchCV(PrivateModel):
     -----
     A run is private. If the record that differs is fitted, the released model is private, and its
     score is that of equal records. If it is scored, the law of the model is the same, and the sum
-    of the scores, which gets the noise, changes by at most 1, as each record is scored alone.
+    of the scores, which gets the noise, changes by at most 1: each record is scored by a copy of
+    the model that has seen no other one, or by classes whose prediction reads no other one.
 
     The number of runs has ``P(K = k) = p (1 - p)**(k - 1)`` with p = 1 / `n_runs`, whatever the
     data. Let q be the probability that a run has score s and a model in a set B, u that its score
@@ -224,7 +225,7 @@ class PrivateSearchCV(PrivateModel):
                     *(prepared[index].example, promise, budget, described[index], noise, seed)
                 )
             total = evaluate_privately(
-                SumOfScores(spare(released.value), spare(scorings[index])),
+                SumOfScores(released.value, scorings[index]),
                 scored,
                 seed=seed,
                 shape=(),

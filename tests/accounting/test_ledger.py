@@ -6,6 +6,7 @@ import pickle
 import shutil
 import signal
 import sqlite3
+import tempfile
 import time
 from contextlib import closing
 
@@ -63,6 +64,38 @@ def test_a_ledger_that_is_read_is_not_written(spent):
         reader.spend(ONE)
     PrivacyAccountant(spent, epsilon=3.0).spend(ONE)
     assert reader.remaining() == 1.0
+
+
+def read_without_rights(path, results):
+    if os.getuid() == 0:
+        os.setuid(65534)
+    reader = PrivacyAccountant.open(path)
+    for _ in range(2):
+        results.send(reader.total().epsilon)
+        results.recv()
+
+
+@pytest.mark.skipif(not hasattr(os, "setuid"), reason="folders have no such rights")
+@forks
+def test_a_ledger_is_read_where_nothing_may_be_written():
+    """SQLite makes a log beside the file that it reads, unless it is told that there is none."""
+    context = multiprocessing.get_context("fork")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "ledger.db")
+        PrivacyAccountant(path, epsilon=3.0).spend(ONE)
+        results, other = context.Pipe()
+        process = context.Process(target=read_without_rights, args=(path, other), daemon=True)
+        os.chmod(folder, 0o555)
+        process.start()
+        other.close()
+        assert results.recv() == 1.0
+        assert os.listdir(folder) == ["ledger.db"]
+        os.chmod(folder, 0o755)  # what comes later is seen
+        PrivacyAccountant(path, epsilon=3.0).spend(ONE)
+        results.send(None)
+        assert results.recv() == 2.0
+        results.send(None)
+        process.join()
 
 
 OPEN = PrivacyAccountant.open
@@ -244,11 +277,11 @@ def test_another_name_for_a_ledger_that_is_open(path, bring):
 
 
 def test_a_ledger_that_lost_rows(path):
+    """Rows that the process had read were still in its memory, and the loss went unnoticed."""
     accountant = PrivacyAccountant(path, epsilon=9.0)
     accountant.spend(ONE)
     earlier = path.read_bytes()
     accountant.spend(ONE)
-    accountant._account.ledger._connection = None  # closed, as in a fork
     path.write_bytes(earlier)  # the same file, with the content of before
     with pytest.raises(LedgerError, match="lost rows"):
         accountant.total()

@@ -169,7 +169,7 @@ def test_a_sampler_brings_forty_numbers_to_a_code_of_few(public):
     sampler = SensitivitySampler(PublicDataOracle(public), gamma=0.1, random_state=0)
     options = {"n_samples": 150, "sensitivity": sampler}
     plans = [
-        plan_release(total, mechanism=L2LaplaceMechanism(epsilon, "learned"), **options)
+        plan_release(total, mechanism=L2LaplaceMechanism(epsilon, code="learned"), **options)
         for epsilon in (0.1, 1.0)
     ]
     for plan in plans:

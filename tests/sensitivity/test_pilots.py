@@ -113,7 +113,9 @@ RECORDS = multivariate_normal([0.0] * 3)
 )
 def test_a_code_takes_few_pairs_where_they_are_dear(target, options, n_pilots, n_pairs):
     chosen = sampler(**{"n_pairs": None} | options)
-    released = release(target, DATA, mechanism=LaplaceMechanism(1.0, "learned"), sensitivity=chosen)
+    released = release(
+        target, DATA, mechanism=LaplaceMechanism(1.0, code="learned"), sensitivity=chosen
+    )
     estimate = released.sensitivity
     assert estimate.geometry.code.n_pilot_pairs == n_pilots
     assert len(estimate.norms) == n_pairs

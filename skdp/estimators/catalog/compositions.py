@@ -52,7 +52,7 @@ def _refuse_leaves(tree: Estimator) -> str | None:
     return f"its leaves hold no counts with class_weight or monotonic_cst. {PREDICT}"
 
 
-_tree = Entry(tree=True, refuse=_refuse_leaves, known=LEAVES)
+_tree = Entry(tree=True, refuse=_refuse_leaves, known=LEAVES, by_record=True)
 
 ENTRIES: dict[str, Entry] = {
     PIPELINE: Entry(

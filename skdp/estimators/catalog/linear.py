@@ -49,6 +49,7 @@ def _derive(released: Estimator, public_fit: Estimator) -> None:
 
 _linear = Entry(
     COEFFICIENTS,
+    by_record=True,
     numbers="k (d + 1)",
     misleading=NOT_RELEASED,
     known="its coefficients are no sum over the records",
@@ -77,6 +78,7 @@ ENTRIES: dict[str, Entry] = {
         numbers="k (d + 1)",
         misleading=DISCRIMINANT,
         unserved=("transform",),
+        by_record=True,
     ),
     # Our own models, which learn one moment.
     "skdp.estimators.moments.MomentClassifier": Entry(

@@ -125,15 +125,23 @@ ENTRIES: dict[str, Entry] = {
         numbers="2 k d + k",
         misleading="class_count_ epsilon_",
         known=GaussianMoments,
+        by_record=True,
     ),
     "sklearn.naive_bayes.MultinomialNB": Entry(
-        _counts, _finish_multinomial_nb, numbers="k (d + 1)", known=Counts
+        _counts, _finish_multinomial_nb, numbers="k (d + 1)", known=Counts, by_record=True
     ),
     "sklearn.naive_bayes.ComplementNB": Entry(
-        ("feature_count_",), _finish_complement_nb, numbers="k d", misleading="class_count_"
+        ("feature_count_",),
+        _finish_complement_nb,
+        numbers="k d",
+        misleading="class_count_",
+        by_record=True,
     ),
     "sklearn.naive_bayes.BernoulliNB": Entry(
-        ("feature_count_", "class_count_"), _finish_bernoulli_nb, numbers="k (d + 1)"
+        ("feature_count_", "class_count_"),
+        _finish_bernoulli_nb,
+        numbers="k (d + 1)",
+        by_record=True,
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
         ("category_count_",), _finish_categorical_nb, numbers="k times all categories"
@@ -145,6 +153,7 @@ ENTRIES: dict[str, Entry] = {
         repairs={"priors_": on_simplex},
         divisors={"covariance_": raised_variances},
         numbers="k d (d + 3) / 2 + k",
+        by_record=True,
     ),
     "sklearn.dummy.DummyClassifier": Entry(
         _dummy_classifier, repairs={"class_prior_": on_simplex}, numbers="k"
