@@ -157,7 +157,8 @@ def _measure(geometry: Geometry, pairs: list[Evaluation]) -> Iterator[Outcomes]:
     for first in range(0, len(pairs), n_rows):
         both = [pair.values for pair in pairs[first : first + n_rows]]
         norms = np.array([geometry.distance(*each) for each in both], dtype=np.float64)
-        yield Outcomes.of_values(geometry, *map(np.array, zip(*both, strict=True)), norms)
+        values, others = map(np.array, zip(*both, strict=True))
+        yield Outcomes.of_values(geometry, values, others, norms)
 
 
 def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
