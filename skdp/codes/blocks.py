@@ -74,6 +74,7 @@ def clip(numbers: Matrix, radius: float) -> Matrix:
 
 def learn_block_code(
     truths: Matrix,  # of random rules at all public records, shape (n_rules, n_records * n_outputs)
+    along: tuple[Matrix, Matrix],  # the axes of the truths, and the variances along them
     pilots: dict[int, Pilots],  # by number of blocks
     anchors: NDArray[np.intp],  # places of the truths at which models are read
     n_outputs: int,
@@ -82,7 +83,7 @@ def learn_block_code(
 ) -> BlockCode:
     """Choose the number of blocks, the axes and their weights by the expected error."""
     center = truths.mean(axis=0)
-    axes, variances = _axes(truths - center, n_outputs)
+    axes, variances = along
     means = center.reshape(-1, n_outputs).mean(axis=0)
     n_records = len(center) // n_outputs
     constant, leading = np.tile(np.eye(n_outputs), n_records), axes[n_outputs:]
@@ -119,8 +120,9 @@ def learn_block_code(
     return best
 
 
-def _axes(truths: Matrix, n_outputs: int) -> tuple[Matrix, Matrix]:
+def axes_of(truths: Matrix, n_outputs: int) -> tuple[Matrix, Matrix]:
     """Return the constant axes and the leading ones of the truths, with the variances of both."""
+    truths = truths - truths.mean(axis=0)
     n_records = truths.shape[1] // n_outputs
     constant = np.tile(np.eye(n_outputs), n_records) / np.sqrt(n_records)
     left = truths - truths @ constant.T @ constant

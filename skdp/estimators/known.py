@@ -55,7 +55,10 @@ class PublicSteps:
         X, refused = _transform(self.steps[: len(self.steps) - len(clips)], with_doubles(X))
         if refused.all():  # a refused record becomes 0, as an error would tell that it is there
             X = np.zeros((len(refused), self.n_features))
-        X = EVERYTHING._rows(X, reset=False)
+        if type(X) is np.ndarray and X.dtype == np.float64:  # there is nothing to check
+            X = np.where(np.isnan(X), 0.0, X)
+        else:
+            X = EVERYTHING._rows(X, reset=False)
         if sparse.issparse(X):
             X.data[np.repeat(refused, np.diff(X.indptr))] = 0
         else:
@@ -80,18 +83,17 @@ class KnownTarget(Target):
     preconditions = "that labels, bounds and frozen steps are public"
 
     def __init__(self, estimator: Estimator, public_fit: Estimator, n_samples: int):
-        public_fit = self.public_fit = _copy_without(RECORD_ATTRIBUTES, public_fit)
-        self.estimator, self.n_samples = estimator, n_samples
-        model, y_range = _learner(public_fit)
+        self.public_fit, model, y_range = _copy_without(RECORD_ATTRIBUTES, public_fit)
+        self.estimator, self.n_samples, self._model = estimator, n_samples, model
         if getattr(model, "y_range", None) is not None:
             low, high = map(float, model.y_range)
             y_range = low, high
         ends = np.full(model.n_features_in_, np.inf)
-        clips = _last_clips([*flat_steps(public_fit)][:-1])
+        clips = _last_clips([*flat_steps(self.public_fit)][:-1])
         front = reduce(Front.after, clips, Front(-ends, ends))
         self.statistic: Statistic = _statistic_of(model)(model, front, y_range)
         self.is_mean = self.statistic.is_mean
-        self.steps = PublicSteps(public_fit, model.n_features_in_)
+        self.steps = PublicSteps(self.public_fit, model.n_features_in_)
         self.allow_nan = takes(estimator, "allow_nan")
         self.key_parts = (estimator, self.steps.steps, self.statistic, n_samples)
         self.description = f"{self.statistic.name} of {describe(estimator)}"
@@ -128,12 +130,11 @@ class KnownTarget(Target):
 
     def restore(self, value: Matrix) -> Estimator:
         """Make a fitted estimator of a released vector, in the place of the public fit."""
-        entry = entry_of(_learner(self.public_fit)[0])
-        released = _copy_without(entry.drop, self.public_fit)
-        model, _ = _learner(released)
+        entry = entry_of(self._model)
+        released, model, _ = _copy_without(entry.drop, self.public_fit)
         self.statistic.put(model, value.reshape(self.statistic.shape), self.n_samples)
         if entry.finish is not None:
-            entry.finish(model, _learner(self.public_fit)[0])
+            entry.finish(model, self._model)
         return released
 
     def with_noise(self, mechanism: Any, sensitivity: float, errors: Matrix | None) -> KnownTarget:
@@ -155,12 +156,15 @@ class KnownTarget(Target):
         return {self.statistic.name: value.reshape(self.statistic.shape)}, None
 
 
-def _copy_without(names: frozenset[str], public_fit: Estimator) -> Estimator:
+def _copy_without(
+    names: frozenset[str], public_fit: Estimator
+) -> tuple[Estimator, Estimator, tuple[float, float] | None]:
+    """Copy a public fit without some attributes of its learner; return the latter's facts too."""
     copied = clean_copy(public_fit)
-    model, _ = _learner(copied)
+    model, y_range = _learner(copied)
     for name in names & vars(model).keys():
         delattr(model, name)
-    return copied
+    return copied, model, y_range
 
 
 def check_known(estimator: Estimator, release: object, example: Dataset) -> None:

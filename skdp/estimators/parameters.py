@@ -11,17 +11,19 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from skdp.core.checks import shown
+from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
 from skdp.core.metric import OutputMetric
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Matrix, Named, Values
 from skdp.estimators.catalog import lookup, released_entry
-from skdp.estimators.catalog.compositions import is_pipeline
+from skdp.estimators.catalog.compositions import FROZEN, is_pipeline
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
 from skdp.estimators.inputs import fit_on, order_matters, reorder, takes
 from skdp.estimators.members import (
     Structure,
+    configured_members,
     drop_out_of_bag,
     fitted_parts,
     labels_in,
@@ -63,13 +65,16 @@ class ParameterTarget(Target):
         self.allow_nan = takes(estimator, "allow_nan")
         self._shuffled = order_matters(estimator)
         self._seeds = seed_names(self.estimator)
+        names = {public_name(type(each.estimator)) for each in configured_members(self.estimator)}
+        # a copy of what was never fitted is a clone, in less time, but for frozen steps
+        self._clone = clone if names & {"", FROZEN} else copy.deepcopy
         self.needs_labels = not isinstance(last_step(public_fit), MomentClassifier)
         self.key_parts = (self.names, self.estimator, self._parts, labels_in(public_fit))
         self.description = f"{', '.join(self.names)} of {describe(estimator)}"
 
     def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Fit on the dataset and return the released attributes as a vector."""
-        fitted = clone(self.estimator).set_params(**dict.fromkeys(self._seeds, seed))
+        fitted = self._clone(self.estimator).set_params(**dict.fromkeys(self._seeds, seed))
         dataset = Dataset(*parts)
         if self._shuffled:
             dataset = reorder(dataset, seed)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from skdp.bounds import mean_bound
-from skdp.codes.blocks import BlockCode, learn_block_code
+from skdp.codes.blocks import BlockCode, axes_of, learn_block_code
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.room import spare
@@ -162,9 +162,11 @@ def bind_blocks(
     fits = BlockFits(estimator, reader, take_records(rows, anchors), seed)
     rules = Rules.of(reader, rows, given)
     width = reader.n_columns
+    truths = rules.truths(max(200, N_RULES // width), rng)
     learn = partial(
         learn_block_code,
-        rules.truths(max(200, N_RULES // width), rng),
+        truths,
+        axes_of(truths, width),
         anchors=(anchors[:, None] * width + np.arange(width)).ravel(),
         n_outputs=width,
         move=float(np.linalg.norm(reader.moves)) / n_samples,
@@ -181,8 +183,7 @@ def bind_blocks(
         numbers = sorted({min(max(n_samples // s, LEAST_BLOCKS), MOST_BLOCKS) for s in sizes})
         n_blocks, n_pilots = learned(numbers, N_TRIED).n_blocks, n_pilots + N_TRIED * len(numbers)
     code = learned([int(n_blocks)], N_PILOTS)
-    order = rng.permutation(n_samples)
-    target = Blocks(fits, student, rows, code, n_samples, order, n_pilots)
+    target = Blocks(fits, student, rows, code, n_samples, rng, n_pilots)
     target.restore(code.mean)  # fails before anything is paid for
     return target
 
@@ -206,11 +207,16 @@ class FunctionBlocks(Target):
             shape=self.ranges.shape[1:],
             preconditions="that evaluations on blocks share no state",
         )
-        seed = public_seed(aggregate.random_state, "random_state", "SampleAndAggregate")
-        order = streams(seed, AGGREGATE)[0].permutation(n_samples)
-        self.blocks = np.array_split(order, n_blocks)
+        self.seed = public_seed(aggregate.random_state, "random_state", "SampleAndAggregate")
+        self.n_blocks = n_blocks
         self.function, self.n_samples, self.allow_nan = function, n_samples, function.allow_nan
         self.description = f"mean over {n_blocks} blocks of {function.description}"
+
+    @property
+    def blocks(self) -> list[NDArray[np.intp]]:
+        """The places of the records of each block."""
+        order = streams(self.seed, AGGREGATE)[0].permutation(self.n_samples)
+        return np.array_split(order, self.n_blocks)
 
     def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Evaluate the function on each block, where it counts as the middle if it fails."""

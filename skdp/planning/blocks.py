@@ -26,7 +26,7 @@ from skdp.results.simulation import LEAST_DATASETS
 from skdp.sensitivity.random_task import RandomTaskOracle
 
 CERTAIN = 0.996  # the largest score of a student's lesson
-MOST_SIMULATED = 60  # blocks of a simulated release
+MOST_SIMULATED = 20  # blocks of a simulated release
 FACTORS = np.geomspace(1, 64, 13)  # averages are timid: logits are multiplied by one of these
 
 
@@ -94,7 +94,7 @@ class Blocks(Target):
         rows: Container,
         code: BlockCode,
         n_samples: int,
-        order: NDArray[np.intp],
+        rng: np.random.Generator,
         n_pilots: int = 0,
     ):
         self.fits = fits
@@ -103,9 +103,10 @@ class Blocks(Target):
         self.shape = (code.n_numbers,)
         self.rows = rows
         self.code = code
-        self.blocks = np.array_split(order, code.n_blocks)
+        self.n_read = code.n_blocks
+        self.rng = copy.deepcopy(rng)  # small, unlike the permutation
         self.allow_nan = takes(fits.estimator, "allow_nan")
-        self.key_parts = (vars(fits), self.student, rows, vars(code), self.blocks)
+        self.key_parts = (vars(fits), self.student, rows, vars(code), str(rng.bit_generator.state))
         self.estimator = fits.estimator
         self.n_fits = code.n_blocks
         self.n_public_fits = n_pilots + LEAST_DATASETS * min(code.n_blocks, MOST_SIMULATED)
@@ -117,9 +118,15 @@ class Blocks(Target):
     def light(self) -> Blocks:
         """The target of some of the blocks, whose mean is a little less exact, for simulations."""
         some = copy.copy(self)
-        some.blocks = self.blocks[:MOST_SIMULATED]
+        some.n_read = min(MOST_SIMULATED, self.n_read)
         some.key_parts = (*self.key_parts, MOST_SIMULATED)
         return some
+
+    @property
+    def blocks(self) -> list[NDArray[np.intp]]:
+        """The places of the records of each block."""
+        order = copy.deepcopy(self.rng).permutation(self.n_samples)
+        return np.array_split(order, self.code.n_blocks)[: self.n_read]
 
     def bound(self, order: int) -> float:
         """Return how far a record moves the value in the norm of an order, 1 or 2."""
@@ -218,13 +225,13 @@ class Rules:
         scores = self.task.rule_scores(n_rules * n_classes, rng)
         scores = np.swapaxes(scores.reshape(n_rules, n_classes, n_rows), 1, 2)
         scores = scores / rng.uniform(0.05, 1, (n_rules, 1, 1))  # certain rules, and vague ones
-        shares = self.shares[rng.integers(len(self.shares), size=n_rules)][:, None]
-        offset = np.log(shares)
-        for _ in range(10):  # until each class has its share
-            odds = np.exp(scores + offset - (scores + offset).max(axis=2, keepdims=True))
-            found = odds / odds.sum(axis=2, keepdims=True)
-            offset = offset + np.log(shares / found.mean(axis=1, keepdims=True))
-        return (1 - MIXED) * found + MIXED * shares
+        shares = self.shares[rng.integers(len(self.shares), size=n_rules)][:, :, None]
+        odds = np.exp(scores - scores.max(axis=2, keepdims=True))
+        by_class, factors = np.swapaxes(odds, 1, 2), shares
+        for _ in range(9):  # until each class has its share
+            factors = n_rows * shares / (by_class @ (1 / (odds @ factors)))
+        found = odds * np.swapaxes(factors, 1, 2) / (odds @ factors)
+        return (1 - MIXED) * found + MIXED * np.swapaxes(shares, 1, 2)
 
     def pilots(self, fits: BlockFits, size: int, n_pilots: int, rng: np.random.Generator) -> Pilots:
         """Fit to a single block of each of some rules."""

@@ -28,8 +28,12 @@ def draw(
     schema: Schema | None = None,
     full: bool = False,
     allow_nan: bool = False,
+    copied: bool = True,
 ) -> Dataset:
-    """Ask an oracle for records, check them (`full`: each value), and bring them into a schema."""
+    """Ask an oracle for records, check them (`full`: each value), and bring them into a schema.
+
+    Arrays that are not `copied` may be the oracle's own, so that nobody may write into them.
+    """
     name = f"The oracle {oracle.description}"
     try:
         sample = oracle(n_samples, rng)
@@ -42,7 +46,7 @@ def draw(
             raise ValueError(
                 f"{name} returned {n_records(part)} {what}. It must return n_samples={n_samples}."
             )
-    dataset = Dataset(*[_owned(part) for part in dataset if part is not None])
+    dataset = Dataset(*[_owned(part, copied) for part in dataset.parts])
     if schema is not None:
         dataset, allow_nan = schema.convert(dataset, name), schema.allow_nan
     if full:
@@ -50,11 +54,13 @@ def draw(
     return dataset
 
 
-def _owned(container: Container) -> Container:
+def _owned(container: Container, copied: bool) -> Container:
     """Copy records, since a target may write into them; sparse ones by rows, like private ones."""
+    if isinstance(container, np.ndarray):
+        return container.copy() if copied else container
     if sparse.issparse(container):
         return container.tocsr(copy=True)
-    return container.copy() if isinstance(container, np.ndarray) else copy.deepcopy(container)
+    return copy.deepcopy(container)
 
 
 def _check_values(dataset: Dataset, name: str, allow_nan: bool) -> None:

@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 STARTUP = 1.5  # seconds of work from which workers are started; loky takes about one second
 CHUNK_SECONDS = 1.0  # seconds of work in a chunk, of which an interrupt loses one
+LARGE = 2**25 - 2**14  # bytes: the most that raises the size from which glibc returns memory
 CHUNKS_OF_WORKER = 4  # at least, so that all end at about the same time
 
 
@@ -116,6 +117,7 @@ def _on_workers(
 
 def run_chunk(function: Callable[[S], T], argument: S) -> T:
     """Call a function: silent, and on one thread, since the workers share the cores."""
+    np.empty(LARGE, np.uint8)  # glibc then keeps memory for the next fit, and not until it ends
     single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
     with (
         single_thread,

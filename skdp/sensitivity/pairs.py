@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,7 +71,8 @@ class PairSource:
     def evaluate(self, pair: int, shake: bool = False) -> Evaluation:
         """Evaluate the target on both datasets of a pair; `shake` perturbs the records."""
         rng, target_seed = streams(self.seed, (pair, *self.kind))
-        records = draw(self.oracle, self.n_samples + 1, rng, schema=self.schema)
+        # the two datasets of the pair are copies
+        records = draw(self.oracle, self.n_samples + 1, rng, schema=self.schema, copied=False)
         position = int(rng.integers(self.n_samples))
         if shake:
             records = perturbed(records, rng)
@@ -114,9 +115,9 @@ class Outcomes:
         return cls(np.where(finite, norms, math.inf), shapes, failures, rounding)
 
     @classmethod
-    def failed(cls, cause: str, shape: tuple[int, ...] | None = None) -> Outcomes:
-        """Return the outcome of one pair that failed."""
-        return cls(np.array([math.inf]), [shape], [cause], np.array([False]))
+    def failed(cls, cause: str, n: int, shape: tuple[int, ...] | None = None) -> Outcomes:
+        """Return the outcomes of n pairs that failed alike."""
+        return cls(np.full(n, math.inf), [shape] * n, [cause] * n, np.zeros(n, dtype=bool))
 
     @classmethod
     def join(cls, chunks: Iterable[Outcomes]) -> Outcomes:
@@ -138,18 +139,26 @@ class Outcomes:
 
 def measure(geometry: Geometry, pairs: Iterable[Evaluation]) -> Outcomes:
     """Measure how far the two values of each pair are apart: ``inf`` where there are none."""
-    return Outcomes.join([_measure(geometry, pair) for pair in pairs])
+    runs = groupby(pairs, lambda pair: (pair.failure, *(value.shape for value in pair.values)))
+    return Outcomes.join([each for _, run in runs for each in _measure(geometry, list(run))])
 
 
-def _measure(geometry: Geometry, pair: Evaluation) -> Outcomes:
-    if pair.failure is not None:
-        return Outcomes.failed(pair.failure)
-    value, other = pair.values
+def _measure(geometry: Geometry, pairs: list[Evaluation]) -> Iterator[Outcomes]:
+    """Measure pairs that fail alike, or have values of one shape."""
+    if pairs[0].failure is not None:
+        yield Outcomes.failed(pairs[0].failure, len(pairs))
+        return
+    value, _ = pairs[0].values
     code = geometry.code
     if code is not None and code.n_pilot_pairs and code.size != value.size:  # one that was learned
-        return Outcomes.failed(SHAPE_CHANGED, value.shape)
-    norms = np.array([geometry.distance(value, other)], dtype=np.float64)
-    return Outcomes.of_values(geometry, value[None], other[None], norms)
+        yield Outcomes.failed(SHAPE_CHANGED, len(pairs), value.shape)
+        return
+    n_rows = max(1, MAX_BATCH // max(1, value.size))
+    for first in range(0, len(pairs), n_rows):
+        both = [pair.values for pair in pairs[first : first + n_rows]]
+        norms = np.array([geometry.distance(*each) for each in both], dtype=np.float64)
+        values, others = map(np.array, zip(*both, strict=True))
+        yield Outcomes.of_values(geometry, values, others, norms)
 
 
 def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:
@@ -188,7 +197,7 @@ class RecordPairs:
         source, geometry = self.source, self.geometry
         for block in range(pairs.start // BLOCK_SIZE, -(-pairs.stop // BLOCK_SIZE)):
             rng, _ = streams(source.seed, (block, BLOCK))
-            records = draw(source.oracle, 2 * BLOCK_SIZE, rng, schema=source.schema)
+            records = draw(source.oracle, 2 * BLOCK_SIZE, rng, schema=source.schema, copied=False)
             for row in range(0, BLOCK_SIZE, self.n_rows):
                 first = block * BLOCK_SIZE + row
                 inside = slice(max(pairs.start - first, 0), max(pairs.stop - first, 0))
