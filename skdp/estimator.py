@@ -20,7 +20,7 @@ from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee
-from skdp.core.room import usual_errors
+from skdp.core.room import undisturbed
 from skdp.core.types import Container, Estimator, Method, Scoring, Values
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
@@ -269,7 +269,7 @@ class PrivateEstimator(PrivateModel):
         self.accountant = accountant
         self.random_state = random_state
 
-    @usual_errors
+    @undisturbed
     def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
         """Fit privately.
 
@@ -334,7 +334,7 @@ class PrivateEstimator(PrivateModel):
         check_parameters(self)
         return least_spend(self.mechanism, self.sensitivity)
 
-    @usual_errors
+    @undisturbed
     def plan(self, n_samples: int, like: Container = None, scoring: Scoring = None) -> ReleasePlan:
         """Settle all that is public about a fit, without private data.
 

@@ -11,7 +11,7 @@ from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_accountant
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset, as_dataset, n_records
-from skdp.core.room import usual_errors
+from skdp.core.room import undisturbed
 from skdp.core.target import Target, as_function_target, as_target
 from skdp.core.types import Container
 from skdp.functions.choice import ChoiceTarget
@@ -29,7 +29,7 @@ from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
 
 
-@usual_errors
+@undisturbed
 def release(
     target: Target | Callable,
     X: Container,
@@ -169,7 +169,7 @@ def release(
     return plan._execute_checked(dataset, accountant, random_state)
 
 
-@usual_errors
+@undisturbed
 def plan_release(
     target: Target | Callable,
     *,
