@@ -325,6 +325,7 @@ class PrivateEstimator(PrivateModel):
             )
             raise
         prepared = prepare(self, dataset)
+        prepared.rehearse_methods(X)
         plan = prepared.plan()
         released = plan._execute_checked(prepared.example, random_state=self.random_state)
         return self._keep(plan, released)
@@ -382,4 +383,6 @@ class PrivateEstimator(PrivateModel):
         if example.y is None and sensitivity.draws_from is not None:
             drawn = sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
             example = Dataset(example.X, *drawn.parts[1:])
-        return prepare(self, check_fit(self, *example), scoring, is_private=False).plan()
+        prepared = prepare(self, check_fit(self, *example), scoring, is_private=False)
+        prepared.rehearse_methods(example.X)
+        return prepared.plan()

@@ -197,6 +197,7 @@ class PrivateSearchCV(PrivateModel):
         pays._rehearse({"guarantee": price(least, n_runs)})  # before pairs are sampled
         prepared = [prepare(model, fitted) for model in models]
         for each, scoring in zip(prepared, scorings, strict=True):
+            each.rehearse_methods(X)
             _rehearse(each, scoring)
         plans = [each.plan() for each in prepared]
         promise = replace(
