@@ -293,7 +293,10 @@ class PrivateEstimator(PrivateModel):
         ValueError
             If a parameter, the oracle or the data break a rule that the message names.
         TypeError
-            If a parameter is no estimator or mechanism, or fitting takes no weights.
+            If a parameter is no estimator or mechanism, fitting takes no weights, or the estimator
+            cannot predict on the types of X.
+        RuntimeError
+            If another package replaced a method of an installed estimator.
         BudgetExceededError
             If the budget does not allow the fit. No private record is then looked at.
         LedgerError

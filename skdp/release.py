@@ -102,6 +102,8 @@ def release(
         the responses or names do not fit.
     TypeError
         If a parameter is of a wrong type, or the target returns no number and no array of numbers.
+    RuntimeError
+        If another package replaced a method of an installed estimator.
     BudgetExceededError
         If the budget does not allow the release. No private record is then looked at.
     LedgerError
