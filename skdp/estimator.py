@@ -20,7 +20,7 @@ from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee
-from skdp.core.room import usual_errors
+from skdp.core.room import undisturbed
 from skdp.core.types import Container, Estimator, Method, Scoring, Values
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
@@ -274,7 +274,7 @@ class PrivateEstimator(PrivateModel):
         """Take the budget of a block along."""
         return super().__getstate__() | {"accountant": in_pickles(self.accountant)}
 
-    @usual_errors
+    @undisturbed
     def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
         """Fit privately.
 
@@ -298,7 +298,10 @@ class PrivateEstimator(PrivateModel):
         ValueError
             If a parameter, the oracle or the data break a rule that the message names.
         TypeError
-            If a parameter is no estimator or mechanism, or fitting takes no weights.
+            If a parameter is no estimator or mechanism, fitting takes no weights, or the estimator
+            cannot predict on the types of X.
+        RuntimeError
+            If another package replaced a method of an installed estimator.
         BudgetExceededError
             If the budget does not allow the fit. No private record is then looked at.
         LedgerError
@@ -330,6 +333,7 @@ class PrivateEstimator(PrivateModel):
             )
             raise
         prepared = prepare(self, dataset)
+        prepared.rehearse_methods(X)
         plan = prepared.plan()
         released = plan._execute_checked(prepared.example, random_state=self.random_state)
         return self._keep(plan, released)
@@ -339,7 +343,7 @@ class PrivateEstimator(PrivateModel):
         check_parameters(self)
         return least_spend(self.mechanism, self.sensitivity)
 
-    @usual_errors
+    @undisturbed
     def plan(self, n_samples: int, like: Container = None, scoring: Scoring = None) -> ReleasePlan:
         """Settle all that is public about a fit, without private data.
 
@@ -387,4 +391,6 @@ class PrivateEstimator(PrivateModel):
         if example.y is None and sensitivity.draws_from is not None:
             drawn = sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
             example = Dataset(example.X, *drawn.parts[1:])
-        return prepare(self, check_fit(self, *example), scoring, is_private=False).plan()
+        prepared = prepare(self, check_fit(self, *example), scoring, is_private=False)
+        prepared.rehearse_methods(example.X)
+        return prepared.plan()

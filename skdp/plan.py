@@ -24,7 +24,7 @@ from skdp.core.exact import above, below, finite, short_above, short_below
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
 from skdp.core.plain import check_gaps
-from skdp.core.room import evaluate_privately, spare, usual_errors
+from skdp.core.room import evaluate_privately, spare, undisturbed
 from skdp.core.schema import Schema, declared, describe_columns, describe_key
 from skdp.core.target import Target, replaces
 from skdp.core.types import Container, Matrix, Values
@@ -188,7 +188,7 @@ class ReleasePlan(HasExpectedScore):
             state = state | {"settled": (self.target, self.sensitivity, key)}
         return state
 
-    @usual_errors
+    @undisturbed
     def execute(
         self,
         X: Container,

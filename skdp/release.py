@@ -11,7 +11,7 @@ from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_accountant
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset, as_dataset, n_records
-from skdp.core.room import usual_errors
+from skdp.core.room import undisturbed
 from skdp.core.target import Target, as_function_target, as_target
 from skdp.core.types import Container
 from skdp.functions.choice import ChoiceTarget
@@ -29,7 +29,7 @@ from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.trial import check_is_public
 
 
-@usual_errors
+@undisturbed
 def release(
     target: Target | Callable,
     X: Container,
@@ -102,6 +102,8 @@ def release(
         the responses or names do not fit.
     TypeError
         If a parameter is of a wrong type, or the target returns no number and no array of numbers.
+    RuntimeError
+        If another package replaced a method of an installed estimator.
     BudgetExceededError
         If the budget does not allow the release. No private record is then looked at.
     LedgerError
@@ -171,7 +173,7 @@ def release(
     return plan._execute_checked(dataset, accountant, random_state)
 
 
-@usual_errors
+@undisturbed
 def plan_release(
     target: Target | Callable,
     *,

@@ -124,6 +124,7 @@ def test_advice_names_predictions_where_these_score_more_at_no_further_fit(monke
         return fit(self, X, y, **options)
 
     monkeypatch.setattr(MLPRegressor, "fit", counted)
+    monkeypatch.setattr("skdp.core.room.check_unpatched", int)
     STORE.clear()
     features, response = make_regression(300, 3, noise=1.0, random_state=1)
     known = sampler(features, response / response.std(), n_pairs=9)

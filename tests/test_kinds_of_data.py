@@ -463,3 +463,26 @@ def test_an_estimate_without_weights_does_not_serve_a_weighted_fit():
     estimate = private(Ridge(), weighted).fit(X, y, sample_weight=WEIGHTS).sensitivity_
     model = private(Ridge(), X_public, sensitivity=estimate)
     assert model.fit(X, y, sample_weight=WEIGHTS).sensitivity_ == estimate
+
+
+@pytest.mark.parametrize("sensitivity", ["sampled", "known"])
+def test_types_that_cannot_be_predicted_on_are_refused_before_payment(sensitivity):
+    """By a rehearsal on the declared types: trees, of which predict takes more, are not."""
+    number, frame = pl.Decimal(20, 3), pl.DataFrame(X, schema=["a", "b", "c"])
+    exact = frame.with_columns(pl.col("a", "b", "c").cast(number), pl.Series("n", np.arange(N)))
+    public = pl.DataFrame(X_public, schema=["a", "b", "c"]).with_columns(n=pl.lit(1.5))
+    budget = PrivacyAccountant(":memory:", epsilon=9.0)
+    options = {"accountant": budget, "classes": [0, 1]}
+    oracle = PublicDataOracle(public, public_labels)
+    options["sensitivity"] = helpers.sampler(oracle) if sensitivity == "sampled" else 0.1
+    model = helpers.private(LogisticRegression(), **options)
+    rule = "types on which the estimator can predict. Got .*Decimal"
+    for run in (lambda: model.plan(N, (exact, labels)), lambda: model.fit(exact, labels)):
+        with pytest.raises(TypeError, match=rule):
+            run()
+    assert budget.total().epsilon == 0
+    doubles = exact.cast(pl.Float64)
+    assert model.fit(doubles, labels).predict(doubles).shape == (N,)
+    if sensitivity == "sampled":
+        model.set_params(estimator=DecisionTreeClassifier(max_depth=2))
+        assert model.fit(exact, labels).predict(exact).shape == (N,)

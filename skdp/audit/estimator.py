@@ -19,6 +19,7 @@ from skdp.audit.release import audit_release
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, join_records, neighboring_pair
 from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.room import undisturbed
 from skdp.core.streams import AUDIT, public_seed
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
@@ -99,6 +100,7 @@ class EstimatorAudit:
         return f"{verdict}: {counts}; {room}"
 
 
+@undisturbed
 def audit_estimator(
     private_estimator: Estimator,
     X: Container,

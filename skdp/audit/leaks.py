@@ -12,15 +12,19 @@ from contextlib import redirect_stdout, suppress
 from io import StringIO
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from joblib import parallel_config
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
-from skdp.core.dataset import as_dataset
-from skdp.core.types import Container
+from skdp.core.dataset import Dataset, as_dataset, take_records
+from skdp.core.types import Container, Estimator
+from skdp.estimators.configuration import seeded
+from skdp.estimators.delegation import DelegatedMethods
+from skdp.estimators.inputs import fit_on
 
 _LEAST_RECORDS = 8  # fewer could be as many as something else by chance
 _WHOLE = ("<f8", "<i8")
@@ -43,11 +47,16 @@ def find_leaks(
     *,
     parameters: object = None,
     public: object = None,
+    **fit_params: object,
 ) -> list[Leak]:
     """Search an object for the records that it was made from.
 
     The search follows all references of the object, and reads its pickle and its text. To find
     nothing proves nothing: a number that was changed in its last bit is another number.
+
+    An estimator around a private one is also tried: pass it unfitted, with public records. It is
+    fitted to them, without noise, and to changed records, where its private members release the
+    same. So what differs is what the outer estimator learns by itself, and no noise protects it.
 
     Parameters
     ----------
@@ -63,13 +72,16 @@ def find_leaks(
         must not be found.
     public : object or None, default=None
         Public records or fitted objects, whose numbers are no leak.
+    **fit_params : dict
+        Further parameters of the method `fit` of an estimator around a private one.
 
     Returns
     -------
     list of named tuples
         Of `where`: the way to it, such as ``"steps[1][1].coef_"``, or "pickle", "repr", "str" or
-        the path of a file; `kind`: "records", "parameters" or "one per record", a container of as
-        many entries as records; and `n_found`, the number of different numbers or of entries.
+        the path of a file; `kind`: "records", "parameters", "one per record" (a container of as
+        many entries as records) or "learned outside"; and `n_found`, the number of different
+        numbers or of entries.
 
     Examples
     --------
@@ -88,7 +100,63 @@ def find_leaks(
     else:
         parts = chain(_walk(thing), _shown(thing))
     found = (Leak(where, *each) for where, part in parts for each in search(part))
-    return list({each[:2]: each for each in found if each.n_found}.values())
+    learned = _learned_outside(thing, as_dataset((X, y)), fit_params)
+    return list({each[:2]: each for each in chain(found, learned) if each.n_found}.values())
+
+
+class _StandIn(DelegatedMethods, BaseEstimator):
+    """An estimator in the place of a private one, which releases what `learn` returns."""
+
+    random_state = None
+
+    def __init__(self, estimator: Estimator, learn: Callable[..., Estimator]) -> None:
+        self.estimator, self.learn = estimator, learn
+
+    def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
+        self.estimator_ = self.learn(self.estimator, Dataset(X, y, sample_weight))
+        return self
+
+
+def _learned_outside(thing: Any, dataset: Dataset, fit_params: dict) -> Iterator[Leak]:
+    """Fit what is around private estimators to two datasets, and yield in what the fits differ."""
+    is_outer = isinstance(thing, BaseEstimator) and not isinstance(thing, DelegatedMethods)
+    held = thing.get_params().values() if is_outer else ()
+    if not any(isinstance(each, DelegatedMethods) for each in held):
+        return
+    models: list[Estimator] = []
+    n_fits = 0
+
+    def learn(estimator: Any, records: Dataset) -> Estimator:
+        nonlocal n_fits
+        n_fits += 1
+        if n_fits > len(models):  # else a fit to the first dataset is played back
+            inner = estimator.estimator if isinstance(estimator, _StandIn) else estimator
+            models.append(fit_on(clone(inner), records))
+        return models[n_fits - 1]
+
+    stand_ins = {
+        name: _StandIn(each.estimator, learn)
+        for name, each in clone(thing).get_params().items()
+        if isinstance(each, DelegatedMethods) and not hasattr(each, "estimator_")  # nor frozen
+    }
+    rng, n = np.random.default_rng(0), dataset.n_records
+    some = rng.permutation(n)[: max(2, n // 10)]
+    rows, labels = np.arange(n), np.arange(n)  # other features, and labels that change places
+    rows[some], labels[some] = rng.integers(n, size=len(some)), np.roll(some, 1)
+    others = Dataset(*map(take_records, dataset.parts, (rows, labels)))
+    trials = []
+    for parts in (dataset.parts, others.parts):
+        n_fits = 0
+        with seeded(0), parallel_config(backend="sequential"):
+            fitted = clone(clone(thing).set_params(**stand_ins)).fit(*parts, **fit_params)
+        kinds = int | float | str | np.generic | np.ndarray
+        trials.append(
+            {at: np.asarray(each) for at, each in _walk(fitted) if isinstance(each, kinds)}
+        )
+    for where in dict.fromkeys(chain(*trials)):
+        one, other = (trial.get(where, np.empty(0)) for trial in trials)
+        if one.dtype.kind != "O" and one.tobytes() != other.tobytes():
+            yield Leak(where, "learned outside", max(one.size, other.size))
 
 
 class _Search:
@@ -163,7 +231,7 @@ def _walk(thing: object) -> Iterator[tuple[str, object]]:
 
 
 def _is_of_code(part: object) -> bool:
-    """Return whether something is of a program: a module, its names, or a class of a library."""
+    """Return whether something is of a program: a module, its names, a class, or a stand-in."""
     match part:
         case dict():
             return "__builtins__" in part or "__build_class__" in part
@@ -171,7 +239,7 @@ def _is_of_code(part: object) -> bool:
             root = part.__module__.partition(".")[0]
             file = getattr(sys.modules.get(root), "__file__", None)
             return root in {"skdp", *sys.stdlib_module_names} or "site-packages" in str(file)
-        case types.ModuleType() | types.CodeType():
+        case types.ModuleType() | types.CodeType() | _StandIn():
             return True
     return False
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 
 from skdp.core.dataset import Dataset
+from skdp.core.patches import check_unpatched, without_autologging
 from skdp.core.target import Target
 from skdp.exceptions import PrivateEvaluationError
 
@@ -48,8 +49,6 @@ def evaluate_privately(
     """Return the target's value on private data, with noise, or raise a new exception."""
     with quiet(), noted_interrupts():
         value, failure = _inside(target, dataset, seed, shape, add_noise)
-        if failure is not None:
-            gc.collect()  # an exception and the frames that hold it are a circle
     try:
         if failure is not None:
             raise failure
@@ -77,18 +76,28 @@ def quiet() -> Iterator[None]:
         # other processes have descriptors of their own, and get large arrays through files
         enter(joblib.parallel_config(backend="sequential"))
         enter(config_context())
+        enter(without_autologging())
         yield
 
 
-def usual_errors(function: Callable[P, T]) -> Callable[P, T]:
-    """Treat floating-point errors in a function as numpy does by default, whatever is set."""
+def undisturbed(function: Callable[P, T]) -> Callable[P, T]:
+    """Call a function under numpy's default treatment of errors, and with no code around fits."""
 
     @functools.wraps(function)
-    def treated(*args: P.args, **kwargs: P.kwargs) -> T:
-        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
-            return function(*args, **kwargs)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        check_unpatched()
+        errors = np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
+        if is_first := not gc.get_freeze_count():
+            gc.freeze()  # to search what was there before would take long
+        try:
+            with errors, without_autologging():
+                return function(*args, **kwargs)
+        finally:
+            gc.collect()  # an exception and the frames that hold it are a circle
+            if is_first:
+                gc.unfreeze()
 
-    return treated
+    return called
 
 
 def spare(thing: T, depth: int = 3) -> T:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from skdp.core.dataset import Dataset
-from skdp.core.schema import Schema
+from skdp.core.checks import shorten
+from skdp.core.dataset import Dataset, take_records
+from skdp.core.dtypes import holds_numbers, name_dtype, series_of
+from skdp.core.plain import columns_of, is_table
+from skdp.core.room import quiet
+from skdp.core.schema import Form, Schema
 from skdp.core.target import Target
-from skdp.core.types import Scoring
+from skdp.core.types import Container, Estimator, Scoring
 from skdp.estimators.inputs import takes
 from skdp.estimators.precautions import warn_of_unknown_categories
 from skdp.estimators.predictions import N_ANCHORS, PredictionTarget
@@ -40,6 +45,27 @@ class Preparation(NamedTuple):
     example: Dataset
     public: Dataset
     plan: Callable[[], ReleasePlan]
+    fit: Estimator
+
+    def rehearse_methods(self, X: Container) -> None:
+        """Refuse declared types of X that an estimator can be fitted to, and not predict on."""
+        if not (is_table(X) and is_table(self.public.X)):
+            return
+        form, columns = Form.of(X), columns_of(take_records(self.public.X, np.arange(1)))
+        for place, (name, dtype) in enumerate(zip(form.names, form.dtypes, strict=True)):
+            if holds_numbers(dtype):
+                columns[place] = series_of(type(columns[place]), name, [0], dtype)
+        records = form.kind(dict(zip(form.names, columns, strict=True)))
+        for method in ("predict", "transform", "score_samples"):
+            try:
+                with quiet(), suppress(ValueError):  # a number may be out of a range
+                    getattr(self.fit, method, np.shape)(records)
+            except TypeError as error:
+                raise TypeError(
+                    f"The columns of X must have types on which the estimator can {method}. Got "
+                    f"{shorten(sorted(set(map(name_dtype, form.dtypes))))}: {error}. Convert X, as "
+                    "by X.astype(float) or X.cast(polars.Float64)."
+                ) from None
 
 
 def prepare(
@@ -83,7 +109,7 @@ def prepare(
         predictions=predictions,
         accountant=given.accountant,
     )
-    return Preparation(target, example, public.dataset, plan)
+    return Preparation(target, example, public.dataset, plan, public.fit)
 
 
 def _make_public_fit(way: Given, source: Sensitivity, schema: Schema, dataset: Dataset) -> Public:

@@ -18,7 +18,7 @@ from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset
 from skdp.core.exact import above, exact, finite
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
-from skdp.core.room import evaluate_privately, quiet, spare, usual_errors
+from skdp.core.room import evaluate_privately, quiet, spare, undisturbed
 from skdp.core.types import Container, Estimator
 from skdp.estimator import PrivateEstimator, PrivateModel
 from skdp.estimators.precautions import warn_if_fitted
@@ -145,7 +145,7 @@ class PrivateSearchCV(PrivateModel):
         self.scoring = scoring
         self.y_range = y_range
 
-    @usual_errors
+    @undisturbed
     def fit(self, X: Container, y: Container = None, sample_weight: None = None) -> Self:
         """Fit and score random candidates privately, and keep the best.
 
@@ -198,6 +198,7 @@ class PrivateSearchCV(PrivateModel):
         pays._rehearse({"guarantee": price(least, n_runs)})  # before pairs are sampled
         prepared = [prepare(model, fitted) for model in models]
         for each, scoring in zip(prepared, scorings, strict=True):
+            each.rehearse_methods(X)
             _rehearse(each, scoring)
         plans = [each.plan() for each in prepared]
         promise = replace(

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from skdp.core.checks import check_count, shown
 from skdp.core.oracle import Oracle
-from skdp.core.room import usual_errors
+from skdp.core.room import undisturbed
 from skdp.core.types import Scoring
 from skdp.estimator import PrivateEstimator
 from skdp.exceptions import UtilityWarning
@@ -21,7 +21,7 @@ from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
 
 
-@usual_errors
+@undisturbed
 def public_search(
     estimator: PrivateEstimator,
     param_grid: Mapping[str, Sequence] | Sequence[Mapping[str, Sequence]],

@@ -14,7 +14,7 @@ from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, MechanismType, as_geometry
 from skdp.core.identity import key_of
 from skdp.core.oracle import Oracle, has_independent_records
-from skdp.core.room import usual_errors
+from skdp.core.room import undisturbed
 from skdp.core.schema import Schema
 from skdp.core.streams import PILOT, public_key, public_seed, streams
 from skdp.core.target import Target, as_target
@@ -149,7 +149,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             return usual
         return order_statistic(usual.gamma, few_pairs(usual.gamma))
 
-    @usual_errors
+    @undisturbed
     def sample(
         self,
         target: Callable,

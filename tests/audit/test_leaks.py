@@ -7,14 +7,28 @@ import joblib
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
-from sklearn.linear_model import HuberRegressor, Ridge
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.feature_selection import RFECV
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import HuberRegressor, LogisticRegression, Ridge
+from sklearn.model_selection import TunedThresholdClassifierCV
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from skdp import LaplaceMechanism, PrivateEstimator, PrivateSearchCV
+from skdp.accounting import PrivacyAccountant
 from skdp.audit import find_leaks
 
 RNG = np.random.default_rng(0)
@@ -176,3 +190,73 @@ def test_files_are_searched(tmp_path):
     assert leak.where == str(tmp_path / "cache.joblib")
     assert leak.n_found == 6
     assert find_leaks(tmp_path / "clean.bin", X) == []
+
+
+# What an estimator around a private one learns by itself
+
+
+class Reduction(MetaEstimatorMixin, BaseEstimator):
+    """Weights its members by a group of each record, as the reductions of fairlearn do."""
+
+    def __init__(self, estimator=None):
+        self.estimator = estimator
+
+    def fit(self, X, y, *, groups):
+        first = clone(self.estimator).fit(X, y)
+        self.weights_ = [np.mean(first.predict(X)[groups == g] != y[groups == g]) for g in (0, 1)]
+        self.predictors_ = [first, clone(self.estimator).fit(X, y, np.take(self.weights_, groups))]
+        return self
+
+
+BUDGET = PrivacyAccountant(":memory:", epsilon=1.0)
+MEMBER = PrivateEstimator(
+    LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=0.01, accountant=BUDGET
+)
+SEARCH = PrivateSearchCV(MEMBER, {"estimator__C": [0.1, 1.0]})
+FITTED = clone(MEMBER).set_params(accountant=None, classes=[0, 1])
+LEARNING = {
+    "stack": (StackingClassifier([("a", MEMBER)], cv=2), "final_estimator_.coef_"),
+    "stack of a search": (StackingClassifier([("a", SEARCH)], cv=2), "final_estimator_.coef_"),
+    "calibration": (CalibratedClassifierCV(MEMBER, cv=2), "calibrators[0].a_"),
+    "threshold": (TunedThresholdClassifierCV(MEMBER, cv=2), "best_score_"),
+    "boosting": (AdaBoostClassifier(MEMBER, n_estimators=2), "estimator_errors_"),
+    "elimination": (RFECV(MEMBER, cv=2), "mean_test_score"),
+    "reduction": (Reduction(MEMBER), "weights_"),
+    "scaler": (make_pipeline(StandardScaler(), MEMBER), "mean_"),
+    "out of bag": (BaggingClassifier(MEMBER, oob_score=True, n_estimators=30), "oob_score_"),
+}
+PASSING = {
+    "vote": VotingClassifier([("a", MEMBER), ("b", SEARCH)]),
+    "one vs rest": OneVsRestClassifier(MEMBER),
+    "one vs one": OneVsOneClassifier(MEMBER),
+    "outputs": MultiOutputClassifier(MEMBER),
+    "bag": BaggingClassifier(MEMBER, n_estimators=3, max_features=2),
+    "last step": make_pipeline(FrozenEstimator(StandardScaler().fit(X)), MEMBER),
+}
+THREE = np.digitize(Y, [-1, 1])
+
+
+def learned_outside(outer, y=LABELS):
+    options = {"groups": (X[:, 2] > 0).astype(int)} if isinstance(outer, Reduction) else {}
+    found = find_leaks(outer, X, y, **options)
+    return [leak.where for leak in found if leak.kind == "learned outside"]
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_what_is_learned_around_a_private_estimator_is_found(name):
+    outer, where = LEARNING[name]
+    assert [path for path in learned_outside(outer) if where in path]
+    assert BUDGET.total().epsilon == 0
+
+
+def test_what_is_learned_around_a_released_model_is_found():
+    released = FrozenEstimator(clone(FITTED).fit(X, LABELS))
+    assert "final_estimator_.coef_" in learned_outside(StackingClassifier([("a", released)], cv=2))
+    assert learned_outside(VotingClassifier([("a", released)])) == []
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_what_only_passes_records_on_learns_nothing(name):
+    y = {"one vs rest": THREE, "one vs one": THREE, "outputs": np.column_stack([LABELS, THREE])}
+    assert learned_outside(PASSING[name], y.get(name, LABELS)) == []
+    assert BUDGET.total().epsilon == 0

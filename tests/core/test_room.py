@@ -18,7 +18,7 @@ import joblib
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingRegressor
 from sklearn.linear_model import LogisticRegression, QuantileRegressor
@@ -32,6 +32,7 @@ from skdp import (
     PrivateEstimator,
     PrivateEvaluationError,
     PublicDataOracle,
+    SampleAndAggregate,
     SensitivitySampler,
     release,
 )
@@ -444,6 +445,39 @@ def test_exceptions_are_new_ones(act, kind, name, place):
     assert error.__cause__ is None
     assert error.__context__ is None
     assert [reference() for reference in alive] == [None]
+
+
+class Circular(ClassifierMixin, BaseEstimator):
+    """An estimator that keeps its records, and an error whose frames lead back to it."""
+
+    alive = []  # noqa: RUF012  # of all clones
+
+    def fit(self, X, y):
+        self.classes_, self.records_ = np.unique(y), np.array(X)
+        if np.isin(X, globals()["X"]).all():
+            self.alive.append(weakref.ref(self.records_))
+        try:
+            raise ValueError
+        except ValueError as error:
+            self.error_ = error
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+def test_no_block_stays_in_a_circle():
+    """A fit to a block may succeed or fail: neither leaves records until a later collection."""
+    oracle = PublicDataOracle(np.tile(X_PUBLIC, (3, 1)), np.tile(Y_PUBLIC, 3))
+    blocks = SampleAndAggregate(n_blocks=5, random_state=0, student=LogisticRegression())
+    options = {"mechanism": LaplaceMechanism(1.0), "sensitivity": blocks, "prior": oracle}
+    gc.disable()
+    try:
+        PrivateEstimator(Circular(), **options).fit(np.tile(X, (3, 1)), np.tile(Y, 3))
+        held = [reference() for reference in Circular.alive]
+    finally:
+        gc.enable()
+    assert held == [None] * 5
 
 
 needs_signals = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="POSIX signals")

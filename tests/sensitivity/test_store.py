@@ -181,6 +181,7 @@ def test_folds_of_equal_size_cost_one_fit(code, monkeypatch):
         return fit(self, *args, **options)
 
     monkeypatch.setattr(Ridge, "fit", counted)
+    monkeypatch.setattr("skdp.core.room.check_unpatched", int)
     rng = np.random.default_rng(0)
     X, y = rng.random((50, 1)), rng.random(50)
     model = PrivateEstimator(
@@ -221,6 +222,7 @@ def test_what_was_learned_of_pilots_is_learned_again_when_they_change(monkeypatc
     assert plans[0].mechanism.code == plans[1].mechanism.code
     assert np.array_equal(*(plan.expected_score.private for plan in plans))
     model.set_params(mechanism__epsilon=2.0).plan(40)
+    monkeypatch.setattr("skdp.core.room.check_unpatched", int)
     monkeypatch.setattr(Ridge, "fit", lambda self, X, y, fit=Ridge.fit: fit(self, X, y + 1))
     model.plan(40)
     model.set_params(sensitivity__random_state=None).plan(40)
