@@ -20,13 +20,13 @@ from sklearn.base import is_classifier
 
 from skdp.core.checks import shown
 from skdp.core.classes import isinstance_by_name, public_name
-from skdp.core.dataset import Dataset, take_records
+from skdp.core.dataset import Dataset, belongs_to, take_records
+from skdp.core.dtypes import holds_numbers, is_gap, made_up_entries
 from skdp.core.metric import OutputMetric
-from skdp.core.plain import as_doubles, with_doubles
+from skdp.core.plain import as_doubles, columns_of, is_table, with_doubles
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Matrix, Named
-from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
-from skdp.estimators.catalog.compositions import FROZEN, TRANSFORMED_TARGET
+from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, compositions, entry_of
 from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.configuration import describe
 from skdp.estimators.inputs import takes
@@ -52,7 +52,7 @@ class PublicSteps:
     def transform(self, X: Container) -> Container:
         """Return records as the last step sees them, in doubles, none of them missing."""
         clips = _last_clips(self.steps)
-        X, refused = _transform(self.steps[: len(self.steps) - len(clips)], with_doubles(X))
+        X, refused = _transform(self.steps[: len(self.steps) - len(clips)], X)
         if refused.all():  # a refused record becomes 0, as an error would tell that it is there
             X = np.zeros((len(refused), self.n_features))
         X = EVERYTHING._rows(X, reset=False)
@@ -67,7 +67,7 @@ class PublicSteps:
 
     def transform_complete(self, X: Container) -> Container:
         """Return records as the last step sees them, but for those that it refuses or with gaps."""
-        X, left_out = _transform(self.steps, with_doubles(X), clips_fill=False)
+        X, left_out = _transform(self.steps, X, clips_fill=False)
         if left_out.all():
             return np.zeros((0, self.n_features))
         return EVERYTHING.transform(X)[~(left_out | _hold(np.isnan, X))]
@@ -104,8 +104,8 @@ class KnownTarget(Target):
 
     @property
     def missing(self) -> str:
-        """What becomes of a missing number."""
-        which = "that no step fills " if self.steps.steps else ""
+        """What becomes of a missing number, and of a record that a step cannot transform."""
+        which = "that no step fills, and records that a step refuses, " if self.steps.steps else ""
         return f"missing numbers {which}count as 0"
 
     def bound(self, order: float) -> float:
@@ -188,10 +188,8 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
 def check_steps(estimator: Estimator) -> None:
     """Refuse steps before the last one that are fitted to private records, or that may mix them."""
     for step in [*flat_steps(estimator)][:-1]:
-        for inner in _thawed(step):
-            # a function that a user wrote may remember records
-            foreign = any(callable(vars(inner).get(name)) for name in ("transform", "kernel"))
-            if foreign or not (type(inner) in CLIPS or entry_of(inner).by_record):
+        for inner in chain.from_iterable(map(_parts, _thawed(step))):
+            if _is_foreign(inner) or not (type(inner) in CLIPS or entry_of(inner).by_record):
                 raise ValueError(
                     f"It is not known of the step {type(inner).__name__} that it treats each "
                     "record by itself, as scalers, PCA and selections of columns do, so no "
@@ -213,8 +211,14 @@ def check_steps(estimator: Estimator) -> None:
 def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | None]:
     """Return the step that learns, and the range to which responses are clipped for it."""
     last = last_step(estimator)
-    if not isinstance_by_name(last, TRANSFORMED_TARGET):
+    if not isinstance_by_name(last, compositions.TRANSFORMED_TARGET):
         return last, None
+    if compositions.is_pipeline(last.regressor):
+        raise ValueError(
+            "The TransformedTargetRegressor must be inside the pipeline with sensitivity='known', "
+            "as its last step. Got one around a pipeline. Write make_pipeline(..., ClipNorm(1.0), "
+            "TransformedTargetRegressor(Ridge(), transformer=ClipBox(low, high)))."
+        )
     if type(last.transformer) is not ClipBox:
         raise ValueError(
             "The 'transformer' parameter of TransformedTargetRegressor must be ClipBox(low, high) "
@@ -255,14 +259,61 @@ def public_parameters(estimator: Estimator, release: object) -> Iterator[object]
 
 def _thawed(step: Estimator) -> Iterator[Estimator]:
     """Walk what a step consists of, frozen or not."""
-    return flat_steps(step.estimator) if public_name(type(step)) == FROZEN else iter([step])
+    return (
+        flat_steps(step.estimator)
+        if public_name(type(step)) == compositions.FROZEN
+        else iter([step])
+    )
+
+
+def _parts(step: Estimator) -> Iterator[Estimator]:
+    """Walk a fitted step and its members, in whatever depth, without placeholders."""
+    lists = {
+        compositions.PIPELINE: "steps",
+        compositions.UNION: "transformer_list",
+        compositions.COLUMNS: "transformers_",
+    }
+    kind = public_name(type(step))
+    named = getattr(step, lists.get(kind, ""), [])
+    members = [step.estimator] if kind == compositions.FROZEN else [each[1] for each in named]
+    if not compositions.is_placeholder(step):
+        yield from chain([step], *map(_parts, members))
+
+
+def _is_foreign(step: Estimator) -> bool:
+    """Return whether a step calls code of the user, which may remember records."""
+    values = [vars(step).get(name) for name in ("transform", "kernel", "func")]
+    functions = [value for value in values if callable(value)]
+    are_compiled = all(  # such as np.log1p
+        isinstance(each, np.ufunc) and each.signature is None and "d->d" in each.types
+        for each in functions
+    )
+    return not are_compiled or bool(vars(step).get("kw_args"))
+
+
+def entries_for(estimator: Estimator, X: Container) -> dict[str, list] | None:
+    """Make up entries of the columns of words, and of those that a first step encodes.
+
+    None unless it is a frozen ColumnTransformer on a frame, which may take or leave words.
+    """
+    first = next(chain.from_iterable(map(_thawed, flat_steps(estimator))))
+    if not is_table(X) or public_name(type(first)) != compositions.COLUMNS:
+        return None
+    columns = [each for each in columns_of(X) if not holds_numbers(each.dtype)]
+    entries = {each.name: made_up_entries(each.dtype) for each in columns}
+    for _, member, _ in first.transformers_:
+        names = getattr(member, "feature_names_in_", [])
+        for encoder in _parts(member):
+            for name, known in zip(names, getattr(encoder, "categories_", []), strict=False):
+                entries[name] = [each for each in known.tolist() if not is_gap(each)]
+    return entries
 
 
 def _transform(
     steps: list[Estimator], X: Container, clips_fill: bool = True
 ) -> tuple[Container, NDArray[np.bool_]]:
     """Transform each record by itself, and tell which ones a step refuses: there others stand."""
-    refused = np.zeros(X.shape[0], dtype=bool)
+    refused, X = np.zeros(X.shape[0], dtype=bool), _of_fixed_types(X)
 
     def with_stand_ins() -> Container:
         # the others keep their places, by which they may be rounded; none depends on a refused one
@@ -281,13 +332,28 @@ def _transform(
             if refused.all():
                 break
             X = step.transform(with_stand_ins())
-    return X, refused
+    return X if sparse.issparse(X) else as_doubles(X), refused
+
+
+def _of_fixed_types(X: Container) -> Container:
+    """Return records whose types follow from the declared ones when they become arrays."""
+    X = with_doubles(X)
+    if not (is_table(X) and belongs_to(X, "pandas")):
+        return X
+    made = X.copy(deep=False)
+    for place, column in enumerate(columns_of(X)):
+        if not holds_numbers(column.dtype):  # numbers as categories are floats beside a gap
+            made.isetitem(place, column.astype(object))
+    return made
 
 
 def _hold(flaw: np.ufunc, X: Container) -> NDArray[np.bool_]:
-    """Tell which records hold a number with a flaw."""
+    """Tell which records hold a number with a flaw, in the columns of numbers."""
     if not sparse.issparse(X):
-        return flaw(as_doubles(X)).any(axis=1)
+        parts = columns_of(X) if is_table(X) else [X]
+        numbers = [as_doubles(part) for part in parts if holds_numbers(part.dtype)]
+        flaws = [flaw(each).reshape(len(each), -1).any(axis=1) for each in numbers]
+        return np.any(flaws, axis=0) if flaws else np.zeros(X.shape[0], dtype=bool)
     of_row = np.repeat(np.arange(X.shape[0]), np.diff(X.tocsr().indptr))
     return np.bincount(of_row, flaw(X.tocsr().data), minlength=X.shape[0]) > 0
 
