@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Iterator
 from functools import reduce
-from itertools import chain, takewhile
+from itertools import chain, cycle, islice, takewhile
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,16 @@ from skdp.core.metric import OutputMetric
 from skdp.core.plain import as_doubles, columns_of, is_table, with_doubles
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Matrix, Named
-from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, compositions, entry_of
+from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
+from skdp.estimators.catalog.compositions import (
+    COLUMNS,
+    FROZEN,
+    PIPELINE,
+    TRANSFORMED_TARGET,
+    UNION,
+    is_pipeline,
+    is_placeholder,
+)
 from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.configuration import describe
 from skdp.estimators.inputs import takes
@@ -39,6 +48,7 @@ EVERYTHING = ClipBox(-np.finfo(np.float64).max, np.finfo(np.float64).max)
 """Brings records of any container into plain doubles, none of them missing."""
 EVERYTHING.set_output(transform="default")  # whatever scikit-learn is configured to
 CLIPS = (ClipBox, ClipNorm)
+MEMBERS = {PIPELINE: "steps", UNION: "transformer_list", COLUMNS: "transformers_"}
 
 
 class PublicSteps:
@@ -211,9 +221,9 @@ def check_steps(estimator: Estimator) -> None:
 def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | None]:
     """Return the step that learns, and the range to which responses are clipped for it."""
     last = last_step(estimator)
-    if not isinstance_by_name(last, compositions.TRANSFORMED_TARGET):
+    if not isinstance_by_name(last, TRANSFORMED_TARGET):
         return last, None
-    if compositions.is_pipeline(last.regressor):
+    if is_pipeline(last.regressor):
         raise ValueError(
             "The TransformedTargetRegressor must be inside the pipeline with sensitivity='known', "
             "as its last step. Got one around a pipeline. Write make_pipeline(..., ClipNorm(1.0), "
@@ -259,54 +269,46 @@ def public_parameters(estimator: Estimator, release: object) -> Iterator[object]
 
 def _thawed(step: Estimator) -> Iterator[Estimator]:
     """Walk what a step consists of, frozen or not."""
-    return (
-        flat_steps(step.estimator)
-        if public_name(type(step)) == compositions.FROZEN
-        else iter([step])
-    )
+    return flat_steps(step.estimator) if public_name(type(step)) == FROZEN else iter([step])
 
 
 def _parts(step: Estimator) -> Iterator[Estimator]:
     """Walk a fitted step and its members, in whatever depth, without placeholders."""
-    lists = {
-        compositions.PIPELINE: "steps",
-        compositions.UNION: "transformer_list",
-        compositions.COLUMNS: "transformers_",
-    }
     kind = public_name(type(step))
-    named = getattr(step, lists.get(kind, ""), [])
-    members = [step.estimator] if kind == compositions.FROZEN else [each[1] for each in named]
-    if not compositions.is_placeholder(step):
-        yield from chain([step], *map(_parts, members))
+    members = [each[1] for each in getattr(step, MEMBERS.get(kind, ""), ())]
+    if not is_placeholder(step):
+        yield step
+        yield from chain.from_iterable(map(_parts, [step.estimator] if kind == FROZEN else members))
 
 
 def _is_foreign(step: Estimator) -> bool:
     """Return whether a step calls code of the user, which may remember records."""
     values = [vars(step).get(name) for name in ("transform", "kernel", "func")]
-    functions = [value for value in values if callable(value)]
-    are_compiled = all(  # such as np.log1p
+    return bool(vars(step).get("kw_args")) or not all(
         isinstance(each, np.ufunc) and each.signature is None and "d->d" in each.types
-        for each in functions
+        for each in values
+        if callable(each)  # such as np.log1p
     )
-    return not are_compiled or bool(vars(step).get("kw_args"))
 
 
 def entries_for(estimator: Estimator, X: Container) -> dict[str, list] | None:
-    """Make up entries of the columns of words, and of those that a first step encodes.
+    """Make up the columns of words of a frame, and those that a frozen ColumnTransformer encodes.
 
-    None unless it is a frozen ColumnTransformer on a frame, which may take or leave words.
+    None unless it is the first step: others need columns of numbers.
     """
     first = next(chain.from_iterable(map(_thawed, flat_steps(estimator))))
-    if not is_table(X) or public_name(type(first)) != compositions.COLUMNS:
+    if not is_table(X) or public_name(type(first)) != COLUMNS:
         return None
-    columns = [each for each in columns_of(X) if not holds_numbers(each.dtype)]
-    entries = {each.name: made_up_entries(each.dtype) for each in columns}
+    words = [each for each in columns_of(X) if not holds_numbers(each.dtype)]
+    entries = {each.name: made_up_entries(each.dtype) for each in words}
     for _, member, _ in first.transformers_:
-        names = getattr(member, "feature_names_in_", [])
+        names = getattr(member, "feature_names_in_", ())
         for encoder in _parts(member):
-            for name, known in zip(names, getattr(encoder, "categories_", []), strict=False):
-                entries[name] = [each for each in known.tolist() if not is_gap(each)]
-    return entries
+            entries |= dict(zip(names, getattr(encoder, "categories_", ()), strict=False))
+    return {
+        name: [*islice(cycle(each for each in known if not is_gap(each)), X.shape[0])]
+        for name, known in entries.items()
+    }
 
 
 def _transform(
@@ -352,8 +354,8 @@ def _hold(flaw: np.ufunc, X: Container) -> NDArray[np.bool_]:
     if not sparse.issparse(X):
         parts = columns_of(X) if is_table(X) else [X]
         numbers = [as_doubles(part) for part in parts if holds_numbers(part.dtype)]
-        flaws = [flaw(each).reshape(len(each), -1).any(axis=1) for each in numbers]
-        return np.any(flaws, axis=0) if flaws else np.zeros(X.shape[0], dtype=bool)
+        flaws = (flaw(each).reshape(len(each), -1).any(axis=1) for each in numbers)
+        return np.any([np.zeros(X.shape[0], dtype=bool), *flaws], axis=0)
     of_row = np.repeat(np.arange(X.shape[0]), np.diff(X.tocsr().indptr))
     return np.bincount(of_row, flaw(X.tocsr().data), minlength=X.shape[0]) > 0
 

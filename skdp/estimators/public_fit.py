@@ -28,7 +28,7 @@ def synthetic_dataset(
 ) -> Dataset:
     """Make records of the declared shape and dtypes, from public metadata; no entry is read.
 
-    Without `entries` for the others, all columns must be of numbers.
+    Columns have `entries` instead; without any, all must be of numbers.
     """
     X = dataset.X
     if entries is None:
@@ -43,11 +43,7 @@ def synthetic_dataset(
         )
     features = _features(X, rng)
     if entries:
-        resized = {
-            name: np.resize(np.array(each, dtype=object), n_samples).tolist()
-            for name, each in entries.items()
-        }
-        features = type(X)({name: features[name] for name in X.columns} | resized)
+        features = type(X)({name: features[name] for name in X.columns} | entries)
     if dataset.y is None:
         return Dataset(features)
     shape = (n_samples, *np.shape(dataset.y)[1:])
