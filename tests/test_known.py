@@ -146,6 +146,15 @@ def test_without_noise_the_fit_is_exact(data, estimator, clip, names):
             np.testing.assert_allclose(found, expected, rtol=tolerance, atol=1e-9)
 
 
+def test_a_released_scaler_goes_on_and_is_fitted_again(data):
+    """It says of how many records it is, and scikit-learn expects that it does."""
+    noise = {"mechanism": LaplaceMechanism(1.0), "unlabeled": True}
+    released = private(StandardScaler(), BOX, **noise).fit(data[0]).estimator_[-1]
+    assert released.n_samples_seen_ == 300
+    assert released.partial_fit(X_PUBLIC).n_samples_seen_ == 600
+    np.testing.assert_array_equal(released.fit(X_PUBLIC).mean_, X_PUBLIC.mean(axis=0))
+
+
 @pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-5)])
 def test_the_sensitivity_is_in_the_norm_of_the_mechanism(data, mechanism):
     plan = private(GaussianNB(), ClipBox(0, 1), mechanism=mechanism).plan(300, like=data)
