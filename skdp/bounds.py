@@ -12,9 +12,9 @@ from skdp.core.classes import public_name
 from skdp.core.geometry import ROUND_UP
 from skdp.core.types import Estimator
 from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.sensitivity.preconditions import OF_MEAN, EstimatorRule, Ranges, as_ranges
+from skdp.sensitivity.preconditions import OF_COUNTS, OF_MEAN, EstimatorRule, Ranges, as_ranges
 
-__all__ = ["mean_bound", "svm_bound"]
+__all__ = ["count_bound", "mean_bound", "svm_bound"]
 
 MOST_UNLIKE = 10  # ranges whose widths differ by a larger factor get a warning
 
@@ -106,6 +106,45 @@ def mean_bound(
         ranges=box,
         shape=(len(box),) if len(box) > 1 else None,  # the mean of one column may be a number
         l2_value=min(l1, l2),
+    )
+
+
+def count_bound(n_samples: int, n_tables: int = 1) -> KnownSensitivity:
+    """Bound the change of counts by declared cells, such as histograms, in the L1 and L2 norm.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records.
+    n_tables : int, default=1
+        Number of tables in what is released. A record counts in at most one cell of each.
+
+    Returns
+    -------
+    KnownSensitivity
+        In the L1 norm 2 for each table, in the L2 norm the square root of that: a replaced record
+        leaves a cell of each table and enters another, so two counts of a table move by 1.
+
+    Raises
+    ------
+    ValueError
+        If a number is less than 1.
+
+    Examples
+    --------
+    >>> from skdp.bounds import count_bound
+    >>> bound = count_bound(500, n_tables=2)
+    >>> bound.for_geometry("l1", 500), round(bound.for_geometry("l2", 500), 9)
+    (4.0, 2.0)
+    """
+    l1 = 2.0 * check_count("n_tables", n_tables, "count_bound")
+    return KnownSensitivity(
+        l1,
+        "l1",
+        check_count("n_samples", n_samples, "count_bound"),
+        preconditions=OF_COUNTS,
+        source="a replaced record moves two counts of each table by 1",
+        l2_value=ROUND_UP * math.sqrt(l1),
     )
 
 

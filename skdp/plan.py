@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,6 +51,8 @@ from skdp.results.summary import plan_text
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.trial import check_is_public
+
+FAR = 2.0**30  # a value hardly exceeds so many sensitivities
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,10 +279,10 @@ class ReleasePlan(HasExpectedScore):
         )
         if np.isnan(value).any():
             raise PrivateEvaluationError(
-                f"What was released is beyond the range of the noise, about 2**44 times the "
-                f"sensitivity of {self.sensitivity.value:g}, and says nothing else; the budget has "
-                "paid. Subtract a public constant that is near the value first, or correct the "
-                "sensitivity."
+                "What was released is beyond the range of the noise, which is "
+                f"{self.mechanism._largest(np.size(value), self.sensitivity.value):.2g}, and says "
+                "nothing else; the budget has paid. Subtract a public constant that is near the "
+                "value first, or correct the sensitivity."
             )
         try:
             return self._package(value, errors, guarantee, budget, described)
@@ -389,12 +392,20 @@ class ReleasePlan(HasExpectedScore):
         return dataset
 
     @property
+    def limit(self) -> str:
+        """The size beyond which numbers are not released, where values may well reach it."""
+        known, size = self.sensitivity, math.prod(self.sensitivity.shape or ())
+        largest = self.mechanism._largest(size, known.value)
+        is_far = self.mechanism.geometry.code is not None or largest > FAR * known.value
+        return "" if is_far else f"numbers beyond {largest:.2g} are not released"
+
+    @property
     def guarantee(self) -> PrivacyGuarantee:
         """The promise of a release."""
         known = self.sensitivity
         gamma, confidence = of_all(known.gamma, known.confidence, self.n_alternatives)
         promise = self.mechanism.guarantee(gamma)
-        assumed = [known.assumed, promise.assumed]
+        assumed = [known.assumed, promise.assumed, self.limit]
         if self.classes is not None and known.oracle is None:
             assumed.append("labels that were not declared count as the first")
         return replace(

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomTreesEmbedding
@@ -25,6 +25,8 @@ from sklearn.preprocessing import (
     KBinsDiscretizer,
     MinMaxScaler,
     Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
     PolynomialFeatures,
     PowerTransformer,
     QuantileTransformer,
@@ -144,6 +146,15 @@ def test_without_noise_the_fit_is_exact(data, estimator, clip, names):
             np.testing.assert_allclose(found, expected, rtol=tolerance, atol=1e-9)
 
 
+def test_a_released_scaler_goes_on_and_is_fitted_again(data):
+    """It says of how many records it is, and scikit-learn expects that it does."""
+    noise = {"mechanism": LaplaceMechanism(1.0), "unlabeled": True}
+    released = private(StandardScaler(), BOX, **noise).fit(data[0]).estimator_[-1]
+    assert released.n_samples_seen_ == 300
+    assert released.partial_fit(X_PUBLIC).n_samples_seen_ == 600
+    np.testing.assert_array_equal(released.fit(X_PUBLIC).mean_, X_PUBLIC.mean(axis=0))
+
+
 @pytest.mark.parametrize("mechanism", [LaplaceMechanism(1.0), GaussianMechanism(1.0, 1e-5)])
 def test_the_sensitivity_is_in_the_norm_of_the_mechanism(data, mechanism):
     plan = private(GaussianNB(), ClipBox(0, 1), mechanism=mechanism).plan(300, like=data)
@@ -243,6 +254,72 @@ def test_no_record_is_refused_not_even_by_a_search(data, scaler):
             assert (search.guarantee_.gamma, search.guarantee_.epsilon) == (0, 3)
 
 
+WORDS = ["north", "south", "west", "", "inf", "-1", None, np.nan, 3, 10**400, b"a", [1], 1e999]
+NUMBERS = [np.nan, np.inf, -np.inf, 1e300, -1e308, 5e-324, -1.0, 0.0, 40.0]
+BIG = [7, 2**53, 2**53 + 1]
+
+
+def town_table(rng, n_records, words=WORDS[:2], numbers=NUMBERS[-2:], codes=BIG):
+    """Records of one form, whose entries are picked."""
+    pick = lambda entries: [entries[i] for i in rng.integers(len(entries), size=n_records)]  # noqa: E731
+    columns = {
+        "town": pd.Series(pick(words), dtype=object),
+        "name": pd.Series(pick(words), dtype=object),
+    }
+    columns["code"] = pd.Categorical(pick(codes), categories=BIG)
+    return pd.DataFrame(columns | {name: np.array(pick(numbers)) for name in ("age", "income")})
+
+
+def to_polars(table):
+    words = {
+        name: [each if isinstance(each, str) else None for each in table[name]]
+        for name in ("town", "name")
+    }
+    return pl.DataFrame(words | {name: table[name].to_numpy() for name in ("age", "income")})
+
+
+@pytest.mark.parametrize("unknown", ["ignore", "error"])
+@pytest.mark.parametrize("container", [lambda table: table, to_polars], ids=["pandas", "polars"])
+def test_a_raw_table_passes_a_frozen_column_transformer(container, unknown):
+    """No entry raises, moves another record, or moves the value farther than the bound."""
+    rng = np.random.default_rng(0)
+    has_codes = "code" in container(town_table(rng, 3))
+    encoder = OneHotEncoder(handle_unknown=unknown)
+    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    words = make_pipeline(SimpleImputer(strategy="constant", fill_value="none"), codes)
+    bins = KBinsDiscretizer(2, strategy="uniform", subsample=None)
+    front = make_column_transformer(
+        (encoder, ["town", "code"] if has_codes else ["town"]),
+        (words, ["town"]),
+        (make_pipeline(SimpleImputer(), StandardScaler(), PCA(1)), ["age", "income"]),
+        (make_pipeline(FunctionTransformer(np.log1p), bins), ["income"]),
+        ("passthrough", ["age"]),
+    ).fit(container(town_table(rng, 50)))
+    n, y = 30, np.arange(30) % 2
+    noise = {"mechanism": LaplaceMechanism(1.0), "random_state": 0}
+    model = private(MomentClassifier(), FrozenEstimator(front), ClipNorm(), **noise)
+    plan = model.plan(n, like=(container(town_table(rng, n)), y))
+    assert "records that a step refuses, count as 0" in " ".join(str(plan.guarantee).split())
+    moved = []
+    for _ in range(40):
+        table, others = town_table(rng, n), town_table(rng, n, WORDS, NUMBERS, [*BIG, None])
+        pair = []
+        for neighbor in others.iloc[:1], others.iloc[1:2]:
+            parts = [neighbor, table.iloc[1:-1], others.iloc[2:3]]
+            made = pd.concat(parts, ignore_index=True).astype(table.dtypes.to_dict())
+            pair.append(plan._checked(container(made), y))
+        rows = [plan.target.steps.transform(each.X) for each in pair]
+        first, second = (each.toarray() if sparse.issparse(each) else each for each in rows)
+        np.testing.assert_array_equal(first[1:], second[1:])
+        moved.append(
+            np.abs(np.subtract(*(plan.target(*each.parts, seed=0) for each in pair))).sum()
+        )
+    assert 0 < max(moved) <= plan.sensitivity.value
+    released = model.fit(container(others), y).estimator_
+    known = container(town_table(rng, 9))
+    assert np.isin(released.predict(known), [0, 1]).all()
+
+
 class Centered(TransformerMixin, BaseEstimator):
     def fit(self, X, y=None):
         return self
@@ -279,7 +356,10 @@ WRONG = [
     (step(make_pipeline(MinMaxScaler(), Centered())), GaussianNB(), {}, "Centered"),
     ([MyFrozen(StandardScaler().fit(X_PUBLIC)), ClipNorm()], GaussianNB(), {}, "MyFrozen"),
     ([StandardScaler(), ClipNorm()], MomentClassifier(), {}, "StandardScaler"),
-    ([FunctionTransformer(), ClipNorm()], GaussianNB(), {}, "FunctionTransformer"),
+    ([FunctionTransformer(np.flip), ClipNorm()], GaussianNB(), {}, "FunctionTransformer"),
+    ([FunctionTransformer(np.frompyfunc(float, 1, 1)), ClipNorm()], GaussianNB(), {}, "Function"),
+    (step(make_column_transformer((Centered(), [0]))), GaussianNB(), {}, "Centered"),
+    ([make_column_transformer((MinMaxScaler(), [0])), ClipNorm()], GaussianNB(), {}, "wrap it"),
     ([], MomentClassifier(), {}, "without bounds"),
     (step(StandardScaler())[::-1], GaussianNB(), {}, "right bef"),
     (BALL, LogisticRegression(), {}, "intercept"),
@@ -290,6 +370,7 @@ WRONG = [
     ([ClipNorm(1e-100)], GaussianNB(), {}, "underflow"),
     (BALL, MomentRegressor(y_range=(0, 5e-324)), NO_LABELS, "'y_range'"),
     (BALL, MomentRegressor(), NO_LABELS, "'y_range'"),
+    ([], of_response(ClipBox(0, 1), make_pipeline(ClipNorm(), Ridge())), NO_LABELS, "last step"),
     (BALL, of_response(ClipBox(0, 5e-324)), NO_LABELS, "width"),
     (BALL, Ridge(), NO_LABELS, "response"),
     (BALL, of_response(StandardScaler()), NO_LABELS, "'transformer'"),

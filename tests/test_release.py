@@ -264,9 +264,19 @@ def test_a_value_beyond_the_noise_is_paid_for_and_not_released(mechanism, value,
     ledger = PrivacyAccountant(":memory:", epsilon=5, delta=0.1)
     noise = {"mechanism": mechanism, "sensitivity": sensitivity, "accountant": ledger}
     with pytest.raises(PrivateEvaluationError, match="beyond the range of the noise") as caught:
-        release(lambda X: np.array(value), X, **noise)
+        release(lambda X: np.array(value) * np.any(X % 1), X, **noise)  # made-up ones are whole
     assert f"{value:g}" not in str(caught.value)
     assert ledger.total().epsilon == 1.0
+
+
+def test_the_range_of_the_noise_is_named_where_a_value_may_reach_it():
+    options = {"n_samples": 60, "like": X, "sensitivity": 1.0}
+    plan = plan_release(np.sum, mechanism=LaplaceMechanism(1e8), **options)
+    for text in (plan, plan.guarantee):
+        assert "numbers beyond 5.2e+05 are not released" in " ".join(str(text).split())
+    with pytest.raises(PrivateEvaluationError, match=r"the noise, which is 5.2e\+05, and"):
+        plan.execute(1e6 * X)
+    assert "beyond" not in str(plan_release(np.sum, mechanism=LAPLACE, **options))
 
 
 @pytest.mark.loop(
@@ -292,7 +302,7 @@ def test_a_mean_far_from_zero_pays_for_its_rounding(low, width, n, mechanism):
 def test_a_mean_that_the_noise_cannot_hold_is_refused_in_the_plan():
     known = KnownSensitivity(1e-6, "l1", 3, ranges=[(1e9, 1e9 + 2e-6)])
     ledger = PrivacyAccountant(":memory:", epsilon=5)
-    with pytest.raises(ValueError, match="Subtract the middle of the ranges"):
+    with pytest.raises(ValueError, match=r"too large for a .* Subtract a public"):
         release(np.mean, np.full(3, 1e9), mechanism=LAPLACE, sensitivity=known, accountant=ledger)
     assert not ledger.rows()
     with pytest.warns(UserWarning, match="Subtract the middle of the ranges"):

@@ -94,11 +94,12 @@ def test_the_report_of_a_model_says_what_is_open(tmp_path):
     assert max(map(len, text.split())) < 80
 
 
-def test_the_report_is_a_text_a_page_and_json():
+def test_the_report_is_a_text_a_page_and_json(tmp_path):
     report = report_of(LaplaceMechanism(1.0))
     assert json.loads(report.to_json()) == report.to_dict()
     page, text = report.to_html(), str(report)
     assert report._repr_html_() in page
+    assert report.to_html(tmp_path / "page") == page == (tmp_path / "page").read_text("utf-8")
     assert "<script" not in page
     found = re.findall(r"<td>([^<]*)</td><td>([^<]*)</td>", page)
     assert len(found) == page.count("<tr>") == 7

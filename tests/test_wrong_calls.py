@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.cluster import KMeans
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity
 
@@ -196,6 +197,15 @@ EARLY = [
     *each("seed of a release", "'random_state'", GENERATORS,
           lambda s: of_function(np.mean, random_state=s)),
     *each("n_samples of plan_release", "'n_samples'", (0, 1.5, "a"), planned),
+    *((f"{name} for {type(estimator).__name__}", of_oracle(draw, estimator), words)
+      for name, estimator, draw, words in (
+        ("labels", Ridge(), RandomTaskOracle(PUBLIC[0], classes=[0, 1]), "draws labels.*'y_sc"),
+        ("labels", Ridge(), UniformOracle([(0, 1)] * 3, classes=[0, 1]), "draws labels.*'y_b"),
+        ("numbers", None, UniformOracle([(0, 1)] * 3, y_bounds=(0, 1)), "draws numbers.*'classes'"),
+        ("numbers", None, RandomTaskOracle(PUBLIC[0], y_scale=1.0), "draws numbers.*'classes'"))),
+    ("a prior of labels for Ridge", fit(estimator=Ridge(), sensitivity="aggregate",
+        prior=RandomTaskOracle(PUBLIC[0], classes=[0, 1])), "draws labels"),
+    ("an unknown word", fit(sensitivity="knwon"), "SampleAndAgg.*'aggregate'.*'known'.*knwon"),
     ("a prior beside an oracle", fit(prior=PublicDataOracle(*PUBLIC)), "'prior'"),
     *((f"{label} of records", partial(make, it), "") for it in CONTAINERS for label, make in (
         ("classes of an oracle", lambda it: RandomTaskOracle(np.eye(2), classes=it)),
@@ -239,9 +249,11 @@ DRAWN = [
     ("no labels", of_oracle(drawn), r"Give it y too.*RandomTaskOracle\(X, cl"),
     ("a table of one class", of_oracle(PublicDataOracle(PUBLIC[0], np.ones_like(PUBLIC[1]))),
      "PublicDataOracle.* several classes"),
+    ("labels of an ensemble", lambda: VotingClassifier([("one", model(classes=[1, 2],
+        sensitivity=sampler(PublicDataOracle(PUBLIC[0], PUBLIC[1] + 1))))]).fit(X, Y + 1),
+     "public ones are .1, 2.*VotingClassifier.*LabelEncoder"),
     ("other labels", of_oracle(lambda n, rng: (drawn(n, rng), 5 + labels(n, rng))), "not public"),
     ("labels not declared", fit(classes=[0]), "oracle.*label 1"),
-    ("responses, not labels", of_oracle(RandomTaskOracle(PUBLIC[0], y_scale=1.0)), "classes"),
     ("labels of another type", fit(classes=["a", "b"]), "oracle.*label 0"),
     ("too many classes", fit(classes=[0, 1, 2]), "oracle must yield every class"),
     ("too few records", fit_to(X[:1], Y[:1]), "oracle must yield"),

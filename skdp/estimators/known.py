@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from functools import reduce
-from itertools import chain, takewhile
+from itertools import chain, cycle, islice, takewhile
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,22 @@ from sklearn.base import is_classifier
 
 from skdp.core.checks import shown
 from skdp.core.classes import isinstance_by_name, public_name
-from skdp.core.dataset import Dataset, take_records
+from skdp.core.dataset import Dataset, belongs_to, take_records
+from skdp.core.dtypes import holds_numbers, is_gap, made_up_entries
 from skdp.core.metric import OutputMetric
-from skdp.core.plain import as_doubles, with_doubles
+from skdp.core.plain import as_doubles, columns_of, is_table, with_doubles
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Matrix, Named
 from skdp.estimators.catalog import CATALOG, RECORD_ATTRIBUTES, entry_of
-from skdp.estimators.catalog.compositions import FROZEN, TRANSFORMED_TARGET
+from skdp.estimators.catalog.compositions import (
+    COLUMNS,
+    FROZEN,
+    PIPELINE,
+    TRANSFORMED_TARGET,
+    UNION,
+    is_pipeline,
+    is_placeholder,
+)
 from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.configuration import describe
 from skdp.estimators.inputs import takes
@@ -39,6 +48,7 @@ EVERYTHING = ClipBox(-np.finfo(np.float64).max, np.finfo(np.float64).max)
 """Brings records of any container into plain doubles, none of them missing."""
 EVERYTHING.set_output(transform="default")  # whatever scikit-learn is configured to
 CLIPS = (ClipBox, ClipNorm)
+MEMBERS = {PIPELINE: "steps", UNION: "transformer_list", COLUMNS: "transformers_"}
 
 
 class PublicSteps:
@@ -52,7 +62,7 @@ class PublicSteps:
     def transform(self, X: Container) -> Container:
         """Return records as the last step sees them, in doubles, none of them missing."""
         clips = _last_clips(self.steps)
-        X, refused = _transform(self.steps[: len(self.steps) - len(clips)], with_doubles(X))
+        X, refused = _transform(self.steps[: len(self.steps) - len(clips)], X)
         if refused.all():  # a refused record becomes 0, as an error would tell that it is there
             X = np.zeros((len(refused), self.n_features))
         if type(X) is np.ndarray and X.dtype == np.float64:  # there is nothing to check
@@ -70,7 +80,7 @@ class PublicSteps:
 
     def transform_complete(self, X: Container) -> Container:
         """Return records as the last step sees them, but for those that it refuses or with gaps."""
-        X, left_out = _transform(self.steps, with_doubles(X), clips_fill=False)
+        X, left_out = _transform(self.steps, X, clips_fill=False)
         if left_out.all():
             return np.zeros((0, self.n_features))
         return EVERYTHING.transform(X)[~(left_out | _hold(np.isnan, X))]
@@ -106,8 +116,8 @@ class KnownTarget(Target):
 
     @property
     def missing(self) -> str:
-        """What becomes of a missing number."""
-        which = "that no step fills " if self.steps.steps else ""
+        """What becomes of a missing number, and of a record that a step cannot transform."""
+        which = "that no step fills, and records that a step refuses, " if self.steps.steps else ""
         return f"missing numbers {which}count as 0"
 
     def bound(self, order: float) -> float:
@@ -192,7 +202,7 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
 def check_steps(estimator: Estimator) -> None:
     """Refuse steps before the last one that are fitted to private records, or that may mix them."""
     for step in [*flat_steps(estimator)][:-1]:
-        for inner in _thawed(step):
+        for inner in chain.from_iterable(map(_parts, _thawed(step))):
             if not _is_by_record(inner):
                 raise ValueError(
                     f"It is not known of the step {type(inner).__name__} that it treats each "
@@ -214,13 +224,12 @@ def check_steps(estimator: Estimator) -> None:
 
 def treats_alone(estimator: Estimator) -> bool:
     """Return whether each record is treated by itself in all steps, whose classes are known."""
-    return all(map(_is_by_record, chain.from_iterable(map(_thawed, flat_steps(estimator)))))
+    thawed = chain.from_iterable(map(_thawed, flat_steps(estimator)))
+    return all(map(_is_by_record, chain.from_iterable(map(_parts, thawed))))
 
 
 def _is_by_record(step: Estimator) -> bool:
-    # a function that a user wrote may remember records
-    foreign = any(callable(vars(step).get(name)) for name in ("transform", "predict", "kernel"))
-    return not foreign and (type(step) in CLIPS or entry_of(step).by_record)
+    return not _is_foreign(step) and (type(step) in CLIPS or entry_of(step).by_record)
 
 
 def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | None]:
@@ -228,6 +237,12 @@ def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | Non
     last = last_step(estimator)
     if not isinstance_by_name(last, TRANSFORMED_TARGET):
         return last, None
+    if is_pipeline(last.regressor):
+        raise ValueError(
+            "The TransformedTargetRegressor must be inside the pipeline with sensitivity='known', "
+            "as its last step. Got one around a pipeline. Write make_pipeline(..., ClipNorm(1.0), "
+            "TransformedTargetRegressor(Ridge(), transformer=ClipBox(low, high)))."
+        )
     if type(last.transformer) is not ClipBox:
         raise ValueError(
             "The 'transformer' parameter of TransformedTargetRegressor must be ClipBox(low, high) "
@@ -271,11 +286,50 @@ def _thawed(step: Estimator) -> Iterator[Estimator]:
     return flat_steps(step.estimator) if public_name(type(step)) == FROZEN else iter([step])
 
 
+def _parts(step: Estimator) -> Iterator[Estimator]:
+    """Walk a fitted step and its members, in whatever depth, without placeholders."""
+    kind = public_name(type(step))
+    members = [each[1] for each in getattr(step, MEMBERS.get(kind, ""), ())]
+    if not is_placeholder(step):
+        yield step
+        yield from chain.from_iterable(map(_parts, [step.estimator] if kind == FROZEN else members))
+
+
+def _is_foreign(step: Estimator) -> bool:
+    """Return whether a step calls code of the user, which may remember records."""
+    values = [vars(step).get(name) for name in ("transform", "predict", "kernel", "func")]
+    return bool(vars(step).get("kw_args")) or not all(
+        isinstance(each, np.ufunc) and each.signature is None and "d->d" in each.types
+        for each in values
+        if callable(each)  # such as np.log1p
+    )
+
+
+def entries_for(estimator: Estimator, X: Container) -> dict[str, list] | None:
+    """Make up the columns of words of a frame, and those that a frozen ColumnTransformer encodes.
+
+    None unless it is the first step: others need columns of numbers.
+    """
+    first = next(chain.from_iterable(map(_thawed, flat_steps(estimator))))
+    if not is_table(X) or public_name(type(first)) != COLUMNS:
+        return None
+    words = [each for each in columns_of(X) if not holds_numbers(each.dtype)]
+    entries = {each.name: made_up_entries(each.dtype) for each in words}
+    for _, member, _ in first.transformers_:
+        names = getattr(member, "feature_names_in_", ())
+        for encoder in _parts(member):
+            entries |= dict(zip(names, getattr(encoder, "categories_", ()), strict=False))
+    return {
+        name: [*islice(cycle(each for each in known if not is_gap(each)), X.shape[0])]
+        for name, known in entries.items()
+    }
+
+
 def _transform(
     steps: list[Estimator], X: Container, clips_fill: bool = True
 ) -> tuple[Container, NDArray[np.bool_]]:
     """Transform each record by itself, and tell which ones a step refuses: there others stand."""
-    refused = np.zeros(X.shape[0], dtype=bool)
+    refused, X = np.zeros(X.shape[0], dtype=bool), _of_fixed_types(X)
 
     def with_stand_ins() -> Container:
         return take_records(X, np.where(refused, np.argmin(refused), np.arange(len(refused))))
@@ -290,7 +344,19 @@ def _transform(
         refused |= failed
         if refused.all():
             break
-    return X, refused
+    return X if sparse.issparse(X) else as_doubles(X), refused
+
+
+def _of_fixed_types(X: Container) -> Container:
+    """Return records whose types follow from the declared ones when they become arrays."""
+    X = with_doubles(X)
+    if not (is_table(X) and belongs_to(X, "pandas")):
+        return X
+    made = X.copy(deep=False)
+    for place, column in enumerate(columns_of(X)):
+        if not holds_numbers(column.dtype):  # numbers as categories are floats beside a gap
+            made.isetitem(place, column.astype(object))
+    return made
 
 
 def one_by_one(
@@ -308,9 +374,12 @@ def one_by_one(
 
 
 def _hold(flaw: np.ufunc, X: Container) -> NDArray[np.bool_]:
-    """Tell which records hold a number with a flaw."""
+    """Tell which records hold a number with a flaw, in the columns of numbers."""
     if not sparse.issparse(X):
-        return flaw(as_doubles(X)).any(axis=1)
+        parts = columns_of(X) if is_table(X) else [X]
+        numbers = [as_doubles(part) for part in parts if holds_numbers(part.dtype)]
+        flaws = (flaw(each).reshape(len(each), -1).any(axis=1) for each in numbers)
+        return np.any([np.zeros(X.shape[0], dtype=bool), *flaws], axis=0)
     of_row = np.repeat(np.arange(X.shape[0]), np.diff(X.tocsr().indptr))
     return np.bincount(of_row, flaw(X.tocsr().data), minlength=X.shape[0]) > 0
 

@@ -23,10 +23,16 @@ from skdp.estimators.inputs import fit_on
 SPARSE_ENTRIES = 20
 
 
-def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Dataset:
-    """Make records of the declared shape and dtypes, from public metadata; no entry is read."""
+def synthetic_dataset(
+    dataset: Dataset, classes: list[NDArray] | None, entries: dict[str, list] | None = None
+) -> Dataset:
+    """Make records of the declared shape and dtypes, from public metadata; no entry is read.
+
+    Columns have `entries` instead; without any, all must be of numbers.
+    """
     X = dataset.X
-    _check_numeric(X)
+    if entries is None:
+        _check_numeric(X)
     rng = np.random.default_rng(0)
     n_samples = X.shape[0]
     most = max(map(len, classes)) if classes else 0
@@ -36,6 +42,8 @@ def synthetic_dataset(dataset: Dataset, classes: list[NDArray] | None) -> Datase
             f"Got {n_samples}."
         )
     features = _features(X, rng)
+    if entries:
+        features = type(X)({name: features[name] for name in X.columns} | entries)
     if dataset.y is None:
         return Dataset(features)
     shape = (n_samples, *np.shape(dataset.y)[1:])

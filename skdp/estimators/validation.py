@@ -233,7 +233,9 @@ def check_labels(y: NDArray, classes: list[NDArray], needed: bool = False) -> No
     if not all(np.isin(column, labels).all() for column, labels in outputs):
         raise ValueError(
             f"y holds a label that is not public: the public ones are {public}. Declare all labels "
-            "with the 'classes' parameter of PrivateEstimator, and let the oracle yield each."
+            "with the 'classes' parameter of PrivateEstimator, and let the oracle yield each. "
+            "VotingClassifier and StackingClassifier turn labels into 0, 1 and so on: do so "
+            "beforehand, by LabelEncoder().fit_transform(y), for the oracle too."
         )
     if needed and not all(np.isin(labels, column).all() for column, labels in outputs):
         raise ValueError(

@@ -15,7 +15,7 @@ from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.spectrum import LAPLACE
 from skdp.mechanisms.base import ByteSource, CodeParameter, Mechanism
-from skdp.mechanisms.noise import Lattice, OperatingSystemBytes, check_value
+from skdp.mechanisms.noise import MAX_NOISY, Lattice, OperatingSystemBytes, check_value
 
 
 class AdditiveMechanism(Mechanism):
@@ -60,6 +60,12 @@ class AdditiveMechanism(Mechanism):
     def unit_deviation(self, n_values: int) -> float:
         """Return the standard deviation of the noise for sensitivity 1, without the lattice."""
         return self._spread(n_values) / float(self.epsilon)
+
+    def _largest(self, n_values: int, sensitivity: float) -> float:
+        if n_values == 0 or math.isinf(self.epsilon) or not self._releases_as_here:
+            return math.inf
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(float(MAX_NOISY), self._scale(n_values, sensitivity)[0].exponent))
 
     @property
     def _releases_as_here(self) -> bool:

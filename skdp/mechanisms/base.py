@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar, Protocol, Self
 
@@ -158,6 +159,10 @@ class Mechanism(BaseEstimator, ABC):
             not known.
         """
         return None
+
+    def _largest(self, n_values: int, sensitivity: float) -> float:
+        """Return the size beyond which a number is not released; inf, the default, for none."""
+        return math.inf
 
     def share_learned(self, sensitivity: float) -> float:
         """Return which share of the prior variance of the output is read off the private data."""

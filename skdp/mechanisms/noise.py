@@ -22,12 +22,12 @@ from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import MAX_SCALE
 
 # A value is clipped to +-_MAX_VALUE steps and noise to +-_MAX_NOISE. A noisy value beyond
-# +-_MAX_NOISY is released as NaN. Noise that reaches _MAX_NOISE ends there whatever the value was,
+# +-MAX_NOISY is released as NaN. Noise that reaches _MAX_NOISE ends there whatever the value was,
 # so cutting it cannot be seen; and a value that was clipped ends there unless the noise is as large
 # as 2^60 steps, which has a probability below exp(-255), so no wrong number is released.
 _MAX_VALUE = 2**61
 _MAX_NOISE = 3 * 2**61 - 1
-_MAX_NOISY = 2**60
+MAX_NOISY = 2**60
 
 _FINENESS = 14  # the step is at most 2^-14 of the sensitivity: rounding costs under .02 % of it
 
@@ -125,7 +125,7 @@ class Lattice:
         noisy = np.asarray(integers, dtype=np.int64) + noise
         with np.errstate(over="ignore", under="ignore"):  # what is not finite becomes NaN below
             released = np.ldexp(noisy.astype(np.float64), self.exponent)
-        usable = (np.abs(noisy) <= _MAX_NOISY) & np.isfinite(released)
+        usable = (np.abs(noisy) <= MAX_NOISY) & np.isfinite(released)
         return np.where(usable, released, np.nan)
 
 

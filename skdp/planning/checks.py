@@ -25,7 +25,7 @@ from skdp.estimators.precautions import warn_if_fitted
 from skdp.estimators.validation import check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.noise import byte_source
-from skdp.planning.labels import public_classes
+from skdp.planning.labels import check_responses, oracle_of, public_classes
 from skdp.planning.making import check_mechanism
 from skdp.planning.ways import Parameters, way_of
 from skdp.sensitivity.adapters import as_oracle
@@ -177,3 +177,4 @@ def check_parameters(given: Parameters) -> None:
     check_configuration(estimator)
     kind.check(estimator)
     way.check()
+    check_responses(estimator, oracle_of(given))

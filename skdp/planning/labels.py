@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 
 from skdp.core.checks import shorten, warn
 from skdp.core.dataset import Dataset, n_records
@@ -18,8 +18,31 @@ from skdp.exceptions import PrivacyLeakWarning
 from skdp.planning.ways import Parameters, way_of
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
+from skdp.sensitivity.shipped import ShippedOracle
 
 MAX_ATTEMPTS = 100  # public records are drawn anew at most this often until they hold every class
+
+
+def oracle_of(given: Parameters) -> Oracle | None:
+    """Return the oracle of the sensitivity, or of the prior."""
+    source = getattr(given.sensitivity, "draws_from", None)
+    return as_oracle(given.prior) if source is None and given.prior is not None else source
+
+
+def check_responses(estimator: Estimator, oracle: Oracle | None) -> None:
+    """Refuse an oracle that was told to draw labels for a regressor, or numbers for a classifier.
+
+    A public table was not told: whole numbers may be labels, or counts.
+    """
+    if not isinstance(oracle, ShippedOracle):
+        return
+    is_wrong = {"labels": is_regressor, "numbers": is_classifier}.get(oracle.responses)
+    if is_wrong is not None and is_wrong(estimator):
+        wanted = "'y_mean' and 'y_scale', or 'y_bounds'" if is_regressor(estimator) else "'classes'"
+        raise ValueError(
+            f"The oracle {oracle.description} draws {oracle.responses} as responses, which do not "
+            f"suit {type(estimator).__name__}. Declare them by {wanted} instead."
+        )
 
 
 def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDArray] | None:
@@ -27,9 +50,7 @@ def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDAr
     if given.classes is not None:
         nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in given.classes)
         return [np.unique(labels) for labels in (given.classes if nested else [given.classes])]
-    source = oracle or getattr(given.sensitivity, "draws_from", None)
-    if source is None and given.prior is not None:
-        source = as_oracle(given.prior)
+    source = oracle or oracle_of(given)
     if source is not None and source.classes_ is not None:
         return [source.classes_]
     if way_of(given).is_derived or source is not oracle:  # a prior says nothing of all records

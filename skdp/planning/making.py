@@ -160,9 +160,10 @@ def rehearse(mechanism: Mechanism, public: Matrix, sensitivity: float) -> None:
     released, _ = mechanism.release_with_errors(public, sensitivity, OperatingSystemBytes())
     if np.isnan(released).any():
         raise ValueError(
-            f"The value of records within the ranges is too large for a sensitivity of "
-            f"{sensitivity:g}: it must be less than 2**44 times as large. Subtract the middle of "
-            "the ranges from the records, and add it to what is released."
+            "The value of made-up records, or the middle of the ranges, is too large for a "
+            f"sensitivity of {sensitivity:g}: at most "
+            f"{mechanism._largest(np.size(public), sensitivity):.2g} can be released. Subtract a "
+            "public constant that is near it from the records, and add it to what is released."
         )
 
 

@@ -19,6 +19,7 @@ from skdp.core.schema import Form, Schema
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Scoring
 from skdp.estimators.inputs import takes
+from skdp.estimators.known import entries_for
 from skdp.estimators.precautions import warn_of_unknown_categories
 from skdp.estimators.predictions import N_ANCHORS, PredictionTarget
 from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
@@ -119,7 +120,8 @@ def _make_public_fit(way: Given, source: Sensitivity, schema: Schema, dataset: D
     if is_classifier(estimator):
         declared = labels_for(given, oracle, dataset.y)
     if oracle is None:
-        fit, public = fit_to_synthetic, synthetic_dataset(dataset, declared)
+        entries = entries_for(estimator, dataset.X) if way.is_derived else None
+        fit, public = fit_to_synthetic, synthetic_dataset(dataset, declared, entries)
     else:
         fit = fit_seeded
         public = draw_every_class(estimator, source, schema, n_samples, declared)

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,8 +141,13 @@ class PrivacyReport:
                 lines += [f"  {said:<66}{number[0]:>8}" if number else wrapped(said, "  ")]
         return "\n".join(lines)
 
-    def to_html(self) -> str:
-        """Return the report as a page.
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the report as a page, and write it to a file if one is named.
+
+        Parameters
+        ----------
+        path : str, Path or None, default=None
+            Where to write it.
 
         Returns
         -------
@@ -151,7 +157,10 @@ class PrivacyReport:
         head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         head += f"<title>Privacy report</title><style>{STYLE}</style>"
         body = self._repr_html_()
-        return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>'
+        page = f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>'
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
 
     def _repr_html_(self) -> str:
         parts = [f"<h1>Privacy report: {html.escape(self.title)}</h1>"]

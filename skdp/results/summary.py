@@ -194,7 +194,7 @@ def plan_text(plan: Any) -> str:
         noise += f" in {code.n_released} of {code.size} directions"
         if code.n_released < code.size:
             noise += "; public fits supply the rest"
-    rows += [("noise", noise)]
+    rows += [("noise", noise), ("range", plan.limit)]
     if plan.expected_score is not None:
         rows += [("expected score", str(plan.expected_score))]
     elif code is not None:

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from skdp.core.checks import check_count, check_real, is_real
+from skdp.core.checks import check_count, check_real, is_real, shown
 from skdp.core.dataset import Dataset
 from skdp.core.dtypes import holds_numbers, is_object
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
@@ -287,6 +287,6 @@ def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> 
     hint = " Pass an oracle as SensitivitySampler(oracle)." if callable(sensitivity) else ""
     raise TypeError(
         "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
-        "KnownSensitivity or a number; of a PrivateEstimator it may be 'known'. Got an object of "
-        f"type {type(sensitivity).__name__}.{hint}"
+        "KnownSensitivity, a SampleAndAggregate, a number or 'aggregate'; of a PrivateEstimator "
+        f"it may be 'known'. Got {shown(sensitivity)}.{hint}"
     )

@@ -64,6 +64,7 @@ class UniformOracle(ShippedOracle):
             if classes is not None:
                 self._refuse("y_bounds", "be None when 'classes' is given", shown(y_bounds))
             self._y_bounds = check_ranges("y_bounds", [y_bounds], name)[0].tolist()
+            self.responses = "numbers"
             said = "y_bounds=({:.12g}, {:.12g})".format(*self._y_bounds)
         super().__init__(str(self._box), self._set_classes(classes), said)
 

@@ -25,6 +25,7 @@ from skdp.core.types import Container, Estimator
 Ranges = tuple[tuple[float, float], ...]
 
 OF_MEAN = "that the target is the mean of each column"  # the precondition of a bound of a mean
+OF_COUNTS = "that the target counts each record in at most one cell of each table"
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,7 @@ class RandomTaskOracle(ShippedOracle):
             rule = "be the plausible spread of a real response, positive and finite, and 'y_mean' "
             self._refuse("y_scale", f"{rule}its center, unless 'classes' names labels", said)
         self._y_mean, self._y_scale = y_mean, y_scale
+        self.responses = "labels" if labeled else "numbers"
         self._class_shares = None
         if class_shares is not None:
             self._class_shares = self._checked_shares(class_shares)

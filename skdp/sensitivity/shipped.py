@@ -20,6 +20,7 @@ class ShippedOracle(Oracle):
     """An oracle with a short description that never shows a record."""
 
     _classes: Any = None
+    responses: str = ""  # "labels" or "numbers" where it was told which
 
     def __init__(self, *facts: str) -> None:
         self.description = f"{type(self).__name__}({', '.join(fact for fact in facts if fact)})"
@@ -39,7 +40,7 @@ class ShippedOracle(Oracle):
         labels = np.asarray(classes)
         if labels.ndim != 1 or len(labels) < 2 or len(np.unique(labels)) != len(labels):
             self._refuse("classes", "hold two or more different labels", shown(classes))
-        self._classes, self.classes_ = labels, np.sort(labels)
+        self._classes, self.classes_, self.responses = labels, np.sort(labels), "labels"
         return f"n_classes={len(labels)}"
 
     def _checked_table(self, X: Container) -> Container:

@@ -28,6 +28,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skdp import (
     FunctionTarget,
+    KnownSensitivity,
     LaplaceMechanism,
     PrivateEstimator,
     PrivateEvaluationError,
@@ -58,7 +59,8 @@ def released(target, mechanism=None, key=None, **options):
 
     mechanism = LaplaceMechanism(1.0) if mechanism is None else mechanism
     on_private = FunctionTarget(on_private, key=key)
-    return release(on_private, X, mechanism=mechanism, sensitivity=0.1, **options).value
+    known = KnownSensitivity(0.1, "l1", len(X), preconditions="whatever")  # without a trial
+    return release(on_private, X, mechanism=mechanism, sensitivity=known, **options).value
 
 
 def private(estimator, **options):

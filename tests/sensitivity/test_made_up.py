@@ -13,10 +13,11 @@ from skdp import (
     KnownSensitivity,
     LaplaceMechanism,
     Target,
+    plan_release,
     release,
 )
 from skdp.accounting import PrivacyAccountant
-from skdp.bounds import mean_bound
+from skdp.bounds import count_bound, mean_bound
 from skdp.core.dataset import n_records
 from skdp.functions import BernsteinTarget
 
@@ -79,6 +80,107 @@ def test_the_mean_of_a_group_is_refused_and_tells_of_no_category(n):
     times = lambda X, y: means(X * np.asarray(y, float)[:, None])  # noqa: E731 - short
     # to be refused by such a number would tell it
     assert release(times, rows, private, mechanism=NOISE, sensitivity=known).value.shape == (2,)
+
+
+AGES = np.random.default_rng(0).integers(18, 99, N)
+
+
+def by_decade(ages):
+    return np.histogram(np.asarray(ages, dtype=float), bins=[18, 30, 40, 60, 99])[0]
+
+
+def both(X):
+    return [by_decade(X[:, 0]), by_decade(X[:, 1])]
+
+
+@pytest.mark.loop(
+    ("function", "records", "bound"),
+    [
+        (by_decade, AGES, 2.0),
+        (by_decade, AGES.astype(np.uint8), 2.0),
+        (by_decade, pd.Series(AGES, dtype="Int64"), 2.0),
+        (lambda X: by_decade(X["age"]), pd.DataFrame({"age": AGES, "town": "x"}), 2.0),
+        (lambda X: by_decade(X["age"]), pl.DataFrame({"age": AGES, "town": ["x"] * N}), 2.0),
+        (both, np.column_stack([AGES, AGES]), 4.0),
+        (lambda X: np.bincount(X, minlength=2), AGES % 2, 2.0),
+        (lambda X: [X.sum(), (~X).sum()], AGES > 50, 2.0),
+        (lambda X: np.clip(X, 0, 100).mean(), AGES.astype(float), 100 / N),
+    ],
+)
+def test_a_number_is_refused_where_a_bounded_function_moves_farther(
+    function, records, bound, accountant
+):
+    pays = {"mechanism": NOISE, "accountant": accountant}
+    n_before = len(accountant.rows())  # of other cases
+    with pytest.raises(ValueError, match=r"no bound .* one of 31.*count_bound"):
+        release(function, records, sensitivity=bound / 2, **pays)
+    assert len(accountant.rows()) == n_before
+    assert release(function, records, sensitivity=bound, **pays).guarantee.gamma == 0
+    assert len(accountant.rows()) == n_before + 1
+
+
+def test_a_function_that_grows_with_the_records_has_a_bound_in_a_range():
+    for function in (np.mean, np.sum, np.max, np.var):
+        assert release(function, AGES, mechanism=NOISE, sensitivity=1e-3).value.shape == ()
+    scores = lambda X: np.bincount(X, minlength=2)  # noqa: E731 - short
+    choice = {"mechanism": ExponentialMechanism(1.0), "sensitivity": 1, "responses": "ab"}
+    assert release(scores, AGES % 2, **choice).value in "ab"
+    single = AGES.astype(np.float32)  # in which a mean moves by more than its exact bound
+    clipped = lambda X: np.clip(X, 0, 100).mean()  # noqa: E731 - short
+    assert release(clipped, single, mechanism=NOISE, sensitivity=100 / N).value.shape == ()
+
+
+FAR = [np.nan, np.inf, -np.inf, 1e300, -1e308, 5e-324, 18.0, 40.0, 99.0, 99.5]
+TOWNS = ["north", "south", "unknown", "", None, "nan", "\x00"]
+OBJECTS = [*TOWNS, np.nan, pd.NA, 3, 10**400, b"north", (1, 2), 1e300]
+
+
+def as_columns(named):
+    return np.column_stack([*named.values()])
+
+
+@pytest.mark.parametrize(
+    ("container", "towns"),
+    [
+        (pd.DataFrame, OBJECTS),
+        (pl.DataFrame, TOWNS),
+        (lambda it: np.column_stack([*it.values()]), FAR),
+    ],
+    ids=["pandas", "polars", "numpy"],
+)
+@pytest.mark.parametrize("mechanism", [NOISE, GaussianMechanism(1.0, 1e-5)], ids=["l1", "l2"])
+def test_counts_move_within_their_bound(container, towns, mechanism):
+    """A histogram of ages and a table of towns; any record may take the place of another."""
+
+    def tables(X):
+        ages, towns = (X["age"], X["town"]) if hasattr(X, "columns") else X.T.tolist()
+        cells = ["north", "south", 18.0, 99.0]
+        same = [[type(each) is type(cell) and each == cell for each in towns] for cell in cells]
+        counts = np.sum(same, axis=1)
+        return np.concatenate([by_decade(ages), counts])
+
+    def records(indices):
+        columns = {"age": [FAR[i % len(FAR)] for i in indices]}
+        return container(columns | {"town": [towns[i % len(towns)] for i in indices]})
+
+    rng = np.random.default_rng(0)
+    options = {"n_samples": 5, "mechanism": mechanism, "like": records(range(5))}
+    plan = plan_release(tables, sensitivity=count_bound(5, n_tables=2), **options)
+    assert plan.sensitivity.value == pytest.approx(4 ** (1 / mechanism.order))
+    pairs = [[records([*others, each]) for each in rng.integers(999, size=2)]
+             for others in rng.integers(999, size=(300, 4))]  # fmt: skip
+    values = [[plan.target(X, seed=0) for X in pair] for pair in pairs]
+    moved = np.linalg.norm(np.diff(values, axis=1)[:, 0], ord=mechanism.order, axis=1)
+    assert 0.7 * plan.sensitivity.value < moved.max() <= plan.sensitivity.value
+
+
+def test_a_value_beyond_the_range_of_the_noise_is_refused_before_it_is_paid_for(accountant):
+    pays = {"sensitivity": 1.0, "accountant": accountant}
+    large = LaplaceMechanism(50.0)
+    for offset, mechanism in ((1e17, NOISE), (1e14, large)):
+        with pytest.raises(ValueError, match="too large for a sensitivity of 1: at most"):
+            release(lambda X, far=offset: X.sum() + far, X, mechanism=mechanism, **pays)
+    assert not accountant.rows()
 
 
 def test_a_form_that_cannot_be_made_up_is_not_tried():

@@ -12,6 +12,8 @@ from skdp.estimators.catalog.entry import Entry, Members
 from skdp.estimators.catalog.refused import LEAVES, PREDICT
 
 PIPELINE = "sklearn.pipeline.Pipeline"
+UNION = "sklearn.pipeline.FeatureUnion"
+COLUMNS = "sklearn.compose.ColumnTransformer"
 FROZEN = "sklearn.frozen.FrozenEstimator"
 TRANSFORMED_TARGET = "sklearn.compose.TransformedTargetRegressor"
 
@@ -59,18 +61,21 @@ ENTRIES: dict[str, Entry] = {
         members=attrgetter("steps"),
         steps=lambda pipeline: [step for _, step in pipeline.steps],
         transforms=lambda pipeline, name, transforms: transforms or name != pipeline.steps[-1][0],
+        by_record=True,
     ),
-    "sklearn.pipeline.FeatureUnion": Entry(
+    UNION: Entry(
         members=attrgetter("transformer_list"),
         steps=lambda union: [member for _, member in union.transformer_list],
         transforms=lambda owner, name, transforms: True,
+        by_record=True,
     ),
-    "sklearn.compose.ColumnTransformer": Entry(
+    COLUMNS: Entry(
         members=_fitted_to_columns,
         structure=lambda fitted: [np.atleast_1d(where) for _, _, where in fitted.transformers_],
         steps=lambda owner: [*(step for _, step, _ in owner.transformers), owner.remainder],
         takes_if=any,
         transforms=lambda owner, name, transforms: True,
+        by_record=True,
     ),
     TRANSFORMED_TARGET: Entry(
         members=lambda fitted: [
@@ -85,7 +90,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.ensemble VotingClassifier VotingRegressor": Entry(members=_named, passes_weights=True),
     "sklearn.multiclass OneVsOneClassifier OneVsRestClassifier": Entry(members=_listed),
     "sklearn.multioutput MultiOutputClassifier MultiOutputRegressor": Entry(members=_listed),
-    FROZEN: Entry(uses_response=False, learns_nothing=True),
+    FROZEN: Entry(uses_response=False, learns_nothing=True, by_record=True),
     "sklearn.feature_extraction.FeatureHasher": Entry(learns_nothing=True),
     "sklearn.feature_extraction.text.HashingVectorizer": Entry(learns_nothing=True),
     "sklearn.tree DecisionTreeClassifier ExtraTreeClassifier": _tree,

@@ -137,6 +137,7 @@ _encoder = Entry(
     public=("categories_",),
     refuse=RefusedSettings(("min_frequency", "max_categories")),
     numbers="0",
+    by_record=True,
 )
 _scaler = Entry(passes_gaps=True, by_record=True)
 
@@ -189,7 +190,9 @@ ENTRIES: dict[str, Entry] = {
         by_record=True,
     ),
     "sklearn.feature_extraction.text.TfidfTransformer": Entry(("idf_ if use_idf",), numbers="d"),
-    "sklearn.preprocessing Binarizer Normalizer": Entry(learns_nothing=True, by_record=True),
+    "sklearn.preprocessing Binarizer FunctionTransformer Normalizer": Entry(
+        learns_nothing=True, by_record=True
+    ),
     # These learn the number of columns, or public categories: there is nothing to release.
     "sklearn.preprocessing.OneHotEncoder": _encoder,
     "sklearn.preprocessing.OrdinalEncoder": replace(_encoder, passes_gaps=True),
