@@ -310,9 +310,9 @@ class PrivateEstimator(PrivateModel):
         UtilityWarning
             If the release may be worth no more than public records alone, or than a guess.
         """
-        dataset = check_fit(self, X, y, sample_weight)
-        # of the records as given, and before a draw from the oracle
-        check_holds_no_record(self, Dataset(X, y, sample_weight))
+        given = Dataset(X, y, sample_weight)
+        dataset = check_fit(self, given)
+        check_holds_no_record(self, given)  # as they came, and before a draw from the oracle
         accountant = find_accountant(self.accountant)
         try:
             accountant._rehearse(self._least_spend())  # before pairs are sampled
@@ -381,5 +381,5 @@ class PrivateEstimator(PrivateModel):
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
         if example.y is None and sensitivity.draws_from is not None:
             drawn = sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
-            example = Dataset(example.X, *drawn.parts[1:])
-        return prepare(self, check_fit(self, *example), scoring, is_private=False).plan()
+            example = drawn._replace(X=example.X)
+        return prepare(self, check_fit(self, example), scoring, is_private=False).plan()

@@ -14,7 +14,7 @@ from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_accountant, warn_if_uncharged
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, warn
-from skdp.core.dataset import Dataset, as_dataset, n_records
+from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.exact import above, below, finite, short_above, short_below
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
@@ -25,8 +25,6 @@ from skdp.core.target import Target, replaces
 from skdp.core.types import Container, Matrix, Values
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
-from skdp.functions.choice import ChoiceTarget
-from skdp.functions.released_density import misplaced
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.result import Release
@@ -78,7 +76,7 @@ class ReleasePlan(HasExpectedScore):
     classes : list of ndarray, or None, default=None
         The public class labels, output by output.
     prepare : callable or None, default=None
-        ``prepare(X, y, sample_weight)`` brings data into the form that they have in `fit`.
+        ``prepare(dataset)`` brings data into the form that they have in `fit`.
     seconds : float, default=0.0
         How long sampling took.
     n_alternatives : int of at least 1, default=1
@@ -147,7 +145,7 @@ class ReleasePlan(HasExpectedScore):
     """
 
     classes: list[NDArray] | None = None
-    prepare: Callable[..., Dataset] | None = field(default=None, repr=False)
+    prepare: Callable[[Dataset], Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
     n_alternatives: int = 1
     settled: tuple[Target, SensitivityEstimate | KnownSensitivity | None, str] | None = field(
@@ -296,7 +294,7 @@ class ReleasePlan(HasExpectedScore):
         numbers = None if self.mechanism.chooses else self._named(value)
         labels = axis_labels(self.names, target, None if numbers is None else value, restored)
         code, shape, priors = self.mechanism.geometry.code, self.sensitivity.shape, None
-        most, conflict, out_of_box = 0.0, "", misplaced(restored)
+        most, conflict, remark = 0.0, "", target.remark(restored)
         if code is not None and shape is not None:
             deviations = code.deviations.reshape(shape)
             planned = self.mechanism.standard_errors(shape, self.sensitivity.value)
@@ -309,7 +307,7 @@ class ReleasePlan(HasExpectedScore):
             most = float(far.max(initial=0))
             names = flat_names(numbers, labels)
             conflict = describe_conflict(most, names[far.argmax()] if most else "", guarantee.gamma)
-        for each in filter(None, (conflict if guarantee.gamma else "", out_of_box)):
+        for each in filter(None, (conflict if guarantee.gamma else "", remark)):
             warn(each)
         schema = None if self.oracle is None else self.schema  # else it has categories of the data
         mechanism = copy.copy(self.mechanism)  # that of the plan may be edited
@@ -328,7 +326,7 @@ class ReleasePlan(HasExpectedScore):
             labels=labels,
             simulator=None if mechanism.chooses else simulator,
             prior_conflict=most,
-            warning=" ".join(filter(None, (conflict, out_of_box))),
+            warning=" ".join(filter(None, (conflict, remark))),
             repaired=repaired(restored, numbers),
         )
 
@@ -358,8 +356,8 @@ class ReleasePlan(HasExpectedScore):
         dataset = as_dataset(parts, "The private dataset")
         check_is_public(self.oracle, dataset)
         if self.prepare is not None:
-            dataset = self.prepare(*dataset)
-        lengths = list(map(n_records, dataset.parts))
+            dataset = self.prepare(dataset)
+        lengths = list(dataset.lengths.values())
         if set(lengths) != {self.n_samples}:
             raise ValueError(
                 f"The private dataset must have {self.n_samples} records in each of its parts, as "
@@ -437,8 +435,7 @@ def of_each(
 
 def check_chooses(mechanism: Mechanism, target: Target) -> None:
     """Refuse a mechanism that chooses a response where numbers are to be released."""
-    restores_numbers = replaces(target, "restore") and not isinstance(target, ChoiceTarget)
-    if mechanism.chooses and restores_numbers:
+    if mechanism.chooses and replaces(target, "restore") and not target.chooses:
         raise ValueError(
             f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
             f"to be released: {target.description}. Use a mechanism that adds noise, such as "

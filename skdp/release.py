@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_accountant
 from skdp.core.checks import check_count, shown
-from skdp.core.dataset import Dataset, as_dataset, n_records
+from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.room import usual_errors
 from skdp.core.target import Target, as_function_target, as_target
 from skdp.core.types import Container
@@ -152,7 +152,7 @@ def release(
     'high'
     """
     dataset = as_dataset((X, y, sample_weight), "The private dataset")
-    lengths = list(map(n_records, dataset.parts))
+    lengths = list(dataset.lengths.values())
     if len(set(lengths)) > 1:
         raise ValueError(
             "The private dataset must have as many responses and weights as records. "
@@ -274,7 +274,7 @@ def plan_for(
         target = ChoiceTarget(target, responses)
     mechanism.guarantee()  # refuses its own parameters before any work is done
     known = as_sensitivity(sensitivity, mechanism, n_samples)
-    if isinstance(known, SensitivitySampler) and getattr(mechanism, "code", None) == "auto":
+    if isinstance(known, SensitivitySampler) and mechanism.code == "auto":
         mechanism = mechanism.with_code(None)  # a statistic is not drawn towards a prior unasked
     example = example_dataset(n_samples, like, known, "plan_release", target.allow_nan)
     known, schema, example = settle_form(known, example, target.allow_nan)

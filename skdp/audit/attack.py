@@ -68,7 +68,7 @@ def find_large_sensitivity(
     named tuple
         Of the largest `norm`, to be compared with ``SensitivityEstimate.value``: the epsilon of the
         pair is about that many times larger; the `record` of the first dataset and the `other` that
-        replaces it in the second, each a named tuple of X, y and sample_weight; the `pair` of
+        replaces it in the second, each a named tuple with X and y; the `pair` of
         datasets; and `n_pairs`, how many were evaluated. All records are public: they come from
         the oracle, or mix coordinates of several of its records.
 

@@ -13,7 +13,6 @@ from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of, is_stateless, traits_of
 from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
 from skdp.estimators.catalog.entry import Members
-from skdp.estimators.moments import MomentClassifier
 from skdp.estimators.packing import same
 from skdp.estimators.parts import CanonicalStep, ReleasedPart, columns_of
 
@@ -187,7 +186,7 @@ def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estima
     for path, part, _ in fitted_members(public_fit):
         if isinstance(getattr(part, "categories", None), str):
             parameter, found = "categories", list(part.categories_)
-        elif isinstance(part, MomentClassifier):
+        elif traits_of(part).lists_labels:
             parameter, found = "classes", list(part.classes_)
         else:
             continue

@@ -136,7 +136,7 @@ def anchors_of(
     release: PredictionTarget, estimator: Estimator, source: Any, schema: Schema
 ) -> Container:
     """Return the anchors in the form of the data, given or drawn by ``source.public_dataset``."""
-    form, given = schema.parts[0], release.anchors
+    form, given = schema.parts.X, release.anchors
     if given is not None:
         try:
             return form.convert(np.asarray(given) if isinstance(given, list) else given)

@@ -167,7 +167,7 @@ def remark_on_density(released: ReleasedDensity) -> str:
     return f"The density that is made of these numbers {divided}flattens narrow peaks."
 
 
-def misplaced(released: object) -> str:
+def describe_mass(released: object) -> str:
     """Warn that much of a density is outside of its box, or that it is far above 1."""
     mass = released.mass if isinstance(released, ReleasedDensity) else 1.0
     if LEAST_MASS <= mass <= MOST_MASS:

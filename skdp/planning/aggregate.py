@@ -150,7 +150,7 @@ def bind_blocks(
     rng, _ = streams(seed, AGGREGATE)
     n_samples = given.n_samples
     drawn = given.source.public_dataset(DRAWN * N_ROWS, given.schema, attempt=N_DATASETS)
-    rows = given.schema.parts[0].convert(different_records(drawn.X, N_ROWS, least=N_ANCHORS))
+    rows = given.schema.parts.X.convert(different_records(drawn.X, N_ROWS, least=N_ANCHORS))
     anchors = np.arange(n_records(rows))[:N_ANCHORS]
     reader = reader_of(given.fit, drawn.y, take_records(rows, anchors))
     if not isinstance(reader, ClassScores | ResponseScores):

@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 
 from skdp.accounting.payer import check_accountant
 from skdp.core.checks import shown, warn
-from skdp.core.dataset import Dataset, as_dataset, n_records
+from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.room import quiet
 from skdp.core.schema import Schema, declared
 from skdp.core.types import Container, Estimator
@@ -33,29 +33,27 @@ from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.trial import check_is_public, shares_memory
 
 
-def check_fit(
-    given: Parameters, X: Container, y: Container = None, sample_weight: Container = None
-) -> Dataset:
+def check_fit(given: Parameters, dataset: Dataset) -> Dataset:
     """Check the parameters and the form of the data."""
     check_parameters(given)
     warn_if_fitted(given.estimator)
-    if sample_weight is not None:
+    if dataset.sample_weight is not None:
         name = type(given.estimator).__name__
         if not (way_of(given).takes_weights and takes_weights(given.estimator)):
             raise TypeError(
                 f"PrivateEstimator takes no sample_weight with {name}, nor with "
                 "sensitivity='aggregate'. Leave it None."
             )
-        if y is None:
+        if dataset.y is None:
             raise TypeError(
                 "PrivateEstimator takes sample_weight beside y, also where the estimator ignores "
                 f"y, as {name} may. Pass y=numpy.zeros(len(X)), and let the oracle yield X, y and "
                 "sample_weight."
             )
-    return data_check(given)(X, y, sample_weight)
+    return data_check(given)(dataset)
 
 
-def data_check(given: Parameters) -> Callable[..., Dataset]:
+def data_check(given: Parameters) -> Callable[[Dataset], Dataset]:
     """Return the check of a dataset; where the promise is plain, it looks at the form alone."""
     way, estimator = way_of(given), clone(given.estimator)
     reads_response = way.kind.reads_response(given.estimator)
@@ -68,25 +66,23 @@ def check_data(
     reads_response: bool,
     is_plain: bool,
     classes: list[NDArray] | None,
-    X: Container,
-    y: Container = None,
-    sample_weight: Container = None,
+    dataset: Dataset,
 ) -> Dataset:
     """Check the form of the data, and leave out a y that has no use."""
     tags = get_tags(estimator)
     for kind in ("allow_nan", "categorical", "string", "dict"):
         setattr(tags.input_tags, kind, takes(estimator, kind))
     needs_y = get_tags(last_step(estimator)).target_tags.required  # a pipeline does not say so
-    if y is None and needs_y:
+    if dataset.y is None and needs_y:
         raise ValueError(
             "This PrivateEstimator requires y to be passed, but the target y is None: "
             f"{type(last_step(estimator)).__name__} needs responses. A plan takes those of 'like' "
             "or of the oracle, such as PublicDataOracle(X, y) or RandomTaskOracle(X, classes=...)."
         )
-    if sample_weight is None and not reads_response:
-        y = None
+    if not reads_response and dataset.sample_weight is None:  # which stand beside y
+        dataset = dataset._replace(y=None)
     with quiet():  # a conversion may warn of an entry
-        return check_private_dataset(X, y, sample_weight, tags, is_plain, classes)
+        return check_private_dataset(dataset, tags, is_plain, classes)
 
 
 def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) -> None:
@@ -121,7 +117,7 @@ def example_dataset(
             )
         return sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
     dataset = as_dataset(like, f"The 'like' parameter of {owner}")
-    lengths = list(map(n_records, dataset.parts))
+    lengths = list(dataset.lengths.values())
     if set(lengths) == {n_samples}:
         return dataset
     if 0 in lengths or len(set(lengths)) > 1:

@@ -105,7 +105,7 @@ def make_plan(
     check_chooses(mechanism, target)
     oracle, is_known = given.draws_from, isinstance(given, KnownSensitivity)
     has_records = oracle is not None and not isinstance(given, SensitivityEstimate)
-    if getattr(mechanism, "code", None) == "learned" and not (has_records or given.geometry.code):
+    if mechanism.code == "learned" and not (has_records or given.geometry.code):
         raise ValueError(
             f"The 'code' parameter of {type(mechanism).__name__} must not be 'learned' where there "
             "are no public records to learn it from. Pass a SensitivitySampler, or a bound with a "

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
+from skdp.core.checks import warn
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Schema
 from skdp.core.target import Target
@@ -18,7 +19,6 @@ from skdp.estimators.precautions import warn_of_unknown_categories
 from skdp.estimators.predictions import N_ANCHORS, PredictionTarget
 from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
 from skdp.estimators.validation import check_labels
-from skdp.functions.known_density import warn_of_kernel
 from skdp.plan import ReleasePlan
 from skdp.planning.checks import data_check, settle_form
 from skdp.planning.labels import draw_every_class, labels_for, labels_in, labels_of_fit
@@ -56,12 +56,12 @@ def prepare(
     if public.classes is not None:
         needed = is_private and not is_known and target.needs_labels
         check_labels(example.y, public.classes, needed)
-    warn_of_kernel(target, public.fit, example.n_records)
-    warn_of_unknown_categories(public.fit, schema.parts[0])
+    if said := target.warning(example.n_records):
+        warn(said)
+    warn_of_unknown_categories(public.fit, schema.parts.X)
     made_up = None
     if is_known and sensitivity.draws_from is None:
-        y_range = getattr(getattr(target, "statistic", None), "y_range", None)
-        made_up = made_up_oracle(given.estimator, example, schema, public.classes, y_range)
+        made_up = made_up_oracle(given.estimator, example, schema, public.classes, target.y_range)
     predictions, predicts = None, is_classifier(public.fit) or is_regressor(public.fit)
     if type(way.kind) is Attributes and predicts and not is_private:  # a plan has the time
         n_columns = len(public.classes[0]) if public.classes else np.size(public.dataset.y[:1])

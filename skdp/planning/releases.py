@@ -160,7 +160,7 @@ def kind_of_release(release: object) -> Attributes:
 
 def _named(target: Target, public: Public) -> Target:
     """Say of a target that its records have weights."""
-    if public.dataset.sample_weight is not None:
-        target.description += ", weighted"
-        target.key_parts += ("weighted",)
+    for quality in public.dataset.qualities:
+        target.description += f", {quality}"
+        target.key_parts += (quality,)
     return target

@@ -122,7 +122,7 @@ def score(fitted: Estimator, test: Dataset, scoring: Scoring) -> float:
     from sklearn.metrics import check_scoring
 
     with config_context(skip_parameter_validation=True):  # which takes as long as the score
-        return float(check_scoring(fitted, scoring)(fitted, *test.parts[:2]))
+        return float(check_scoring(fitted, scoring)(fitted, *Dataset(test.X, test.y).parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +142,7 @@ class Simulation:
     @cached_property
     def datasets(self) -> list[tuple[Matrix, Dataset]]:
         """The values, and the records to score."""
-        light = getattr(self.target, "light", self.target)
-        target = self.sensitivity.bounded(spare(light))
+        target = self.sensitivity.bounded(spare(self.target.light))
         key = key_in_store(
             *(target, self.oracle, self.n_samples, self.seed, self.schema),
             *(self.test_oracle, "simulated"),
@@ -198,7 +197,7 @@ class Simulation:
                 exact, public = self.target.restore(value), self.public_value(mechanism, left_out=i)
                 if self.records == MADE_UP:  # the best that predicts the same for all records
                     guess = DummyClassifier() if is_classifier(exact) else DummyRegressor()
-                    alone = score(guess.fit(*test.parts), test, scoring)
+                    alone = score(guess.fit(test.X, test.y), test, scoring)
                 else:
                     alone = math.nan if public is None else scored(self.target, public)
                 rows.append((private, score(exact, test, scoring), alone))
@@ -226,7 +225,7 @@ class HasExpectedScore:
     @property
     def n_evaluations(self) -> int:
         """Number of evaluations on public records."""
-        n_pairs = len(getattr(self.sensitivity, "norms", ()))
+        n_pairs = self.sensitivity.n_measured
         drawn = n_pairs or self.oracle is not None
         code = self.sensitivity.geometry.code
         return 2 * (n_pairs + (0 if code is None else code.n_pilot_pairs)) if drawn else 0
@@ -247,7 +246,7 @@ class HasExpectedScore:
         """A few datasets, so that the score costs little beside the evaluations."""
         few = self.n_evaluations // EVALUATIONS_OF_A_DATASET
         few = min(MOST_DATASETS, max(LEAST_DATASETS, few))
-        return self._simulate(few, getattr(self.sensitivity, "seed", 0))
+        return self._simulate(few, self.sensitivity.sampled_with or 0)
 
     @cached_property
     def _simulated(self) -> tuple[ExpectedScore | None, Matrix | None]:

@@ -185,7 +185,7 @@ class PrivateSearchCV(PrivateModel):
         warn_if_fitted(self.estimator.estimator, self.param_grid)
         listed = (value for params in candidates for value in params.values())
         check_holds_no_record(self.estimator, Dataset(X, y), *listed)
-        fitted, scored = halves(data_check(self.estimator)(X, y))
+        fitted, scored = halves(data_check(self.estimator)(Dataset(X, y)))
         n, given = fitted.n_records, self.estimator.accountant
         pays, random_state = find_accountant(given), self.estimator.random_state
         if isinstance(self.estimator.sensitivity, Real):

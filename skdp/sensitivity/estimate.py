@@ -138,8 +138,12 @@ class SensitivityEstimate(Settled):
         )
 
     @property
-    def assumed(self) -> None:
-        """None, since the guarantee names the oracle instead."""
+    def n_measured(self) -> int:
+        return len(self.norms)
+
+    @property
+    def sampled_with(self) -> int:
+        return self.seed
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
         prior = self.prior

@@ -73,23 +73,23 @@ def _check_moved(target: Target, known: KnownSensitivity, value: Matrix, other: 
 
 def _made_up(schema: Schema, known: KnownSensitivity) -> Iterator[Sequence[Dataset]]:
     """Make datasets of a form, in pairs that differ in one record for the bound of a mean."""
-    form, *rest = schema.parts
+    form, rest = schema.parts.X, schema.parts._replace(X=None)
     # how far a function moves could tell of categories that only private records have
-    declared = any(categories_of(dtype) is not None for part in rest for dtype in part.dtypes)
+    declared = any(categories_of(dtype) is not None for part in rest.parts for dtype in part.dtypes)
     supposes_more = known.gamma or known.estimator or known.preconditions not in ("", OF_MEAN)
     if known.ranges is None or declared or supposes_more:  # made-up records may violate the bound
-        yield [Dataset(*(part.made_up(2) for part in schema.parts))]
+        yield [schema.parts.map(lambda part: part.made_up(2))]
         return
     n, (low, high) = known.n_samples, np.array(known.ranges).T
     doubles = replace(form, dtypes=tuple(map(double, form.dtypes)))  # as clipped records are
     corners = doubles.convert(np.vstack([low, high, np.clip(0, low, high)]))
     places = np.arange(n - 1)
     ends = np.append(places, [0, 1])  # a record moves from low to high, and so does its response
-    responses = [take_records(part.made_up(n + 1), ends) for part in rest]
+    others = rest.map(lambda part: take_records(part.made_up(n + 1), ends))
 
     def pair(rows: NDArray[np.intp], position: int) -> tuple[Dataset, Dataset]:
         X = take_records(corners, np.append(rows, [0, 1]))
-        return neighboring_pair(Dataset(X, *responses), position)
+        return neighboring_pair(others._replace(X=X), position)
 
     yield pair(np.full_like(places, 2), n - 1)
     # full rows, as many as there are private ones, may not fit into a sparse container

@@ -268,9 +268,10 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             schema = Schema.of(try_oracle(oracle, n_samples, seed), target.allow_nan)
         rng, _ = streams(seed, (0,))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
-        rows = target.closed_form(*records.parts)
+        target.check_oracle(*records.parts)
+        rows = target.closed_form(*records.parts) if has_independent_records(oracle) else None
         source = PairSource(target, oracle, n_samples, seed, schema, kind)
-        return source, records, rows if has_independent_records(oracle) else None
+        return source, records, rows
 
     def _run(
         self,
