@@ -28,9 +28,8 @@ from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning.checks import check_fit, check_holds_no_record, check_parameters, example_dataset
-from skdp.planning.making import least_spend
+from skdp.planning.making import least_spend, make_plan
 from skdp.planning.preparation import prepare
-from skdp.planning.ways import way_of
 from skdp.result import Release, below_promise
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -310,12 +309,12 @@ class PrivateEstimator(PrivateModel):
         UtilityWarning
             If the release may be worth no more than public records alone, or than a guess.
         """
-        given = Dataset(X, y, sample_weight)
-        dataset = check_fit(self, given)
-        check_holds_no_record(self, given)  # as they came, and before a draw from the oracle
+        way, given = check_parameters(self), Dataset(X, y, sample_weight)
+        dataset = check_fit(way, given)
+        check_holds_no_record(way, given)  # as they came, and before a draw from the oracle
         accountant = find_accountant(self.accountant)
         try:
-            accountant._rehearse(self._least_spend())  # before pairs are sampled
+            accountant.rehearse(least_spend(self.mechanism, self.sensitivity))
         except BudgetExceededError as error:
             error.add_note(
                 "A search of scikit-learn pays for a fit of each candidate for each fold and once "
@@ -324,13 +323,19 @@ class PrivateEstimator(PrivateModel):
                 "is given error_score='raise'. See the page on budgets."
             )
             raise
-        prepared = prepare(self, dataset)
-        plan = prepared.plan()
-        released = plan._execute_checked(prepared.example, random_state=self.random_state)
+        draft = prepare(way, dataset)
+        plan = make_plan(draft)
+        released = plan.run(draft.example, plan.pay(random_state=self.random_state))
         return self._keep(plan, released)
 
-    def _least_spend(self) -> dict[str, Any]:
-        """Return what a fit spends at least, which does not depend on the number of records."""
+    def least_spend(self) -> dict[str, Any]:
+        """Return what a fit spends at least, which does not depend on the number of records.
+
+        Returns
+        -------
+        dict
+            Parameters of :meth:`PrivacyAccountant.spend`.
+        """
         check_parameters(self)
         return least_spend(self.mechanism, self.sensitivity)
 
@@ -375,11 +380,11 @@ class PrivateEstimator(PrivateModel):
         ['coef_', 'intercept_']
         """
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
-        check_parameters(self)
-        sensitivity = way_of(self).start(n_samples)
+        way = check_parameters(self)
+        sensitivity = way.start(n_samples)
         allow_nan = takes(self.estimator, "allow_nan")
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
         if example.y is None and sensitivity.draws_from is not None:
             drawn = sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
             example = drawn._replace(X=example.X)
-        return prepare(self, check_fit(self, example), scoring, is_private=False).plan()
+        return make_plan(prepare(way, check_fit(way, example), scoring, is_private=False))

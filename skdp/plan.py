@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,12 @@ from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.exact import above, below, finite, short_above, short_below
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
+from skdp.core.oracle import Oracle
 from skdp.core.plain import check_gaps
 from skdp.core.room import evaluate_privately, spare, usual_errors
 from skdp.core.schema import Schema, declared, describe_columns, describe_key
 from skdp.core.target import Target, replaces
-from skdp.core.types import Container, Matrix, Values
+from skdp.core.types import Container, Estimator, Matrix, Scoring, Values
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
 from skdp.mechanisms.base import ByteSource, Mechanism
@@ -38,15 +40,24 @@ from skdp.results.names import (
     flat_numbers,
     repaired,
 )
-from skdp.results.simulation import HasExpectedScore
+from skdp.results.simulation import (
+    EVALUATIONS_OF_A_DATASET,
+    LEAST_DATASETS,
+    MADE_UP,
+    MOST_DATASETS,
+    ORACLE,
+    ExpectedScore,
+    Simulation,
+)
 from skdp.results.summary import plan_text
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.store import STORE, key_in_store
 from skdp.sensitivity.trial import check_is_public
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasePlan(HasExpectedScore):
+class ReleasePlan:
     """Everything that is settled about a release before private data is looked at.
 
     A plan is made by :func:`plan_release` or :meth:`PrivateEstimator.plan`, and is public. It can
@@ -93,11 +104,11 @@ class ReleasePlan(HasExpectedScore):
     accountant : PrivacyAccountant or None, default=None
         The budget that pays for an execution that names none. A plan with an accountant in memory
         cannot be pickled; ``dataclasses.replace(plan, accountant=None)`` can.
+    advice : str, default=""
+        The setting that may score more than the expected score by over .05; empty for none.
 
     Attributes
     ----------
-    advice : str
-        The setting that may score more than the expected score by over .05; empty for none.
     guarantee : PrivacyGuarantee
         The promise of a release with noise from the operating system.
     n_evaluations : int
@@ -144,6 +155,14 @@ class ReleasePlan(HasExpectedScore):
     True
     """
 
+    target: Target
+    schema: Schema
+    n_samples: int
+    mechanism: Mechanism
+    sensitivity: SensitivityEstimate | KnownSensitivity
+    oracle: Oracle | None = field(default=None, repr=False)
+    made_up: Oracle | None = field(default=None, repr=False)
+    scoring: Scoring = field(default=None, repr=False)
     classes: list[NDArray] | None = None
     prepare: Callable[[Dataset], Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
@@ -154,7 +173,7 @@ class ReleasePlan(HasExpectedScore):
     names: list[str] | None = None
     gaps: frozenset[int] | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
-    advice: str = field(default="", init=False, repr=False)
+    advice: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as after `dataclasses.replace`."""
@@ -227,44 +246,60 @@ class ReleasePlan(HasExpectedScore):
         check_accountant(accountant, "ReleasePlan.execute")
         byte_source(random_state)  # refuses what is no seed
         self._check_settled()
-        return self._execute_checked(self._checked(X, y, sample_weight), accountant, random_state)
+        dataset = self._checked(as_dataset((X, y, sample_weight), "The private dataset"))
+        return self.run(dataset, self.pay(accountant, random_state))
 
-    def _execute_checked(
-        self,
-        dataset: Dataset,
-        accountant: PrivacyAccountant | None = None,
-        random_state: int | None = None,
-    ) -> Release:
-        """Release from records in the form of the plan, which are not checked again."""
+    def pay(
+        self, accountant: PrivacyAccountant | None = None, random_state: int | None = None
+    ) -> Payment:
+        """Let a budget pay for one release.
+
+        Parameters
+        ----------
+        accountant : PrivacyAccountant or None, default=None
+            As for `execute`.
+        random_state : int or None, default=None
+            As for `execute`.
+
+        Returns
+        -------
+        Payment
+            What `run` takes.
+        """
         noise = byte_source(random_state)
         accountant = self.accountant if accountant is None else accountant
         warn_if_uncharged(accountant)
         accountant = find_accountant(accountant)
         alone = not accountant.is_kept
         guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
-        described = str(self)  # whatever may fail comes before the payment
+        str(self)  # whatever may fail comes before the payment
         law = self.mechanism.noise_law
         accountant.spend(guarantee, law=law, label=self.target.description)
-        seed = int.from_bytes(noise.bytes(4), "little") >> 1
-        return self._release_paid(dataset, guarantee, accountant.total(), described, noise, seed)
+        return Payment(guarantee, accountant.total(), noise, draw_seed(noise))
 
-    def _release_paid(
-        self,
-        dataset: Dataset,
-        guarantee: PrivacyGuarantee,
-        budget: BudgetTotal,
-        described: str,
-        noise: ByteSource,
-        seed: int,
-    ) -> Release:
-        """Release what has been paid for, from records that are not checked again."""
+    def run(self, dataset: Dataset, paid: Payment) -> Release:
+        """Make a release that has been paid for.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Private records in the form of the plan, which is not checked again.
+        paid : Payment
+            As `pay` returns it, or that of several releases together.
+
+        Returns
+        -------
+        Release
+            The private value.
+        """
+        described = str(self)
         add_noise = spare(self.mechanism).release_with_errors
         value, errors = evaluate_privately(  # the one private evaluation
             self.sensitivity.bounded(spare(self.target)),
             dataset,
-            seed=seed,
+            seed=paid.seed,
             shape=self.sensitivity.shape,
-            add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
+            add_noise=lambda exact: add_noise(exact, self.sensitivity.value, paid.noise),
         )
         if np.isnan(value).any():
             raise PrivateEvaluationError(
@@ -274,21 +309,15 @@ class ReleasePlan(HasExpectedScore):
                 "sensitivity."
             )
         try:
-            return self._package(value, errors, guarantee, budget, described)
+            return self._package(value, errors, paid, described)
         except Exception as error:  # raised by a target of the user
             written = np.asarray(value).tolist()  # every digit
             error.add_note(f"The budget has paid, and what was released is {written!r}.")
             raise
 
-    def _package(
-        self,
-        value: Any,
-        errors: Matrix | None,
-        guarantee: PrivacyGuarantee,
-        budget: BudgetTotal,
-        described: str,
-    ) -> Release:
+    def _package(self, value: Any, errors: Matrix | None, paid: Payment, described: str) -> Release:
         """Make the Release of a released value."""
+        guarantee = paid.guarantee
         target = self.target.with_noise(self.mechanism, self.sensitivity.value, errors)
         restored = target.restore(value)
         numbers = None if self.mechanism.chooses else self._named(value)
@@ -318,7 +347,7 @@ class ReleasePlan(HasExpectedScore):
             restored,
             guarantee,
             self.sensitivity,
-            budget,
+            paid.budget,
             standard_errors=self._named(errors),
             numbers=numbers,
             prior_errors=priors,
@@ -351,9 +380,8 @@ class ReleasePlan(HasExpectedScore):
                 "FunctionTarget(target, key=...)."
             )
 
-    def _checked(self, *parts: Container) -> Dataset:
+    def _checked(self, dataset: Dataset) -> Dataset:
         """Return private data in the form of the plan, or refuse them."""
-        dataset = as_dataset(parts, "The private dataset")
         check_is_public(self.oracle, dataset)
         if self.prepare is not None:
             dataset = self.prepare(dataset)
@@ -409,8 +437,90 @@ class ReleasePlan(HasExpectedScore):
         """Share of the prior variance that a release removes."""
         return self.mechanism.share_learned(self.sensitivity.value)
 
+    @property
+    def n_evaluations(self) -> int:
+        """Number of evaluations on public records."""
+        n_pairs, code = self.sensitivity.n_measured, self.sensitivity.geometry.code
+        drawn = n_pairs or self.oracle is not None
+        return 2 * (n_pairs + (0 if code is None else code.n_pilot_pairs)) if drawn else 0
+
+    @property
+    def expected_score(self) -> ExpectedScore | None:
+        """The score of such a release on public datasets."""
+        return self._simulated[0]
+
+    @cached_property
+    def public_estimator(self) -> Estimator | None:
+        """The model of the public records alone."""
+        value = None if self.oracle is None else self._simulated[1]
+        return None if value is None else self.target.restore(value)
+
+    @cached_property
+    def _simulated(self) -> tuple[ExpectedScore | None, Matrix | None]:
+        """The score and the public value."""
+        simulation = self.simulate()
+        if simulation is None:
+            return None, None
+
+        def simulated() -> tuple[ExpectedScore | None, Matrix | None]:
+            scores = simulation.scores(self.mechanism, self.scoring)
+            return scores, simulation.public_value(self.mechanism)
+
+        facts: Any = self.target, simulation.oracle, self.n_samples, simulation.seed, self.schema
+        size = self.sensitivity.value
+        others = simulation.n_datasets, self.mechanism, size, self.scoring
+        return STORE.made(key_in_store(*facts, *others), simulated)
+
+    def simulate(
+        self,
+        n_datasets: int | None = None,
+        seed: int | None = None,
+        test_oracle: Oracle | None = None,
+    ) -> Simulation | None:
+        """Return public datasets to release and to score.
+
+        Parameters
+        ----------
+        n_datasets : int or None, default=None
+            Their number. None takes a few, which cost little beside the evaluations.
+        seed : int or None, default=None
+            Seed of the draws. None takes that of the sampling.
+        test_oracle : Oracle or None, default=None
+            Source of the records to score. None takes further records of the same draw.
+
+        Returns
+        -------
+        Simulation or None
+            None where nothing can be drawn or scored.
+        """
+        oracle = self.oracle or self.made_up
+        if oracle is None or self.mechanism.chooses or not replaces(self.target, "restore"):
+            return None
+        few = min(MOST_DATASETS, self.n_evaluations // EVALUATIONS_OF_A_DATASET)
+        return Simulation(
+            *(self.target, self.sensitivity, self.n_samples, oracle, self.schema),
+            n_datasets=max(LEAST_DATASETS, few) if n_datasets is None else n_datasets,
+            seed=self.sensitivity.sampled_with or 0 if seed is None else seed,
+            test_oracle=test_oracle,
+            records=MADE_UP if self.oracle is None else ORACLE,
+        )
+
     def __str__(self) -> str:
         return plan_text(self)
+
+
+class Payment(NamedTuple):
+    """What has been paid for: a promise, and the noise and the seed of the fits for it."""
+
+    guarantee: PrivacyGuarantee
+    budget: BudgetTotal
+    noise: ByteSource
+    seed: int
+
+
+def draw_seed(noise: ByteSource) -> int:
+    """Draw a seed in [0, 2^31) for private fits."""
+    return int.from_bytes(noise.bytes(4), "little") >> 1
 
 
 def of_all(gamma: float, confidence: float | None, n: int) -> tuple[float, float | None]:

@@ -62,6 +62,9 @@ class Target(Keyed, ABC):
         Number of fits to private records; None, the default, for one evaluation.
     n_public_fits : int
         Number of fits to public records before a plan is made. By default 0.
+    within : ndarray of float or None
+        A possible value, by which a release is rehearsed. None, the default, takes that of made-up
+        records, or zeros.
 
     See Also
     --------
@@ -91,6 +94,7 @@ class Target(Keyed, ABC):
     y_range: tuple[float, float] | None = None
     n_fits: int | None = None
     n_public_fits: int = 0
+    within: NDArray[np.float64] | None = None
 
     # All that the values of a class of skdp depend on besides the dataset; None: every attribute.
     key_parts: Any = None

@@ -246,10 +246,10 @@ def _last_clips(steps: list[Estimator]) -> list[ClipBox | ClipNorm]:
     return [*takewhile(lambda step: type(step) in CLIPS, reversed(steps))][::-1]
 
 
-def public_parameters(estimator: Estimator, release: object) -> Iterator[object]:
-    """Walk the parameters of the steps and the box, all of which were declared to be public."""
+def public_parameters(estimator: Estimator) -> Iterator[object]:
+    """Walk the parameters of the steps, all of which were declared to be public."""
     steps = (step.get_params(deep=False).values() for step in flat_steps(estimator))
-    return chain([getattr(release, "feature_range", ())], chain.from_iterable(steps))
+    return chain.from_iterable(steps)
 
 
 def _thawed(step: Estimator) -> Iterator[Estimator]:

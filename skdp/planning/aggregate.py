@@ -25,6 +25,7 @@ from skdp.estimators.predictions import (
     check_predictions,
     different_records,
 )
+from skdp.estimators.public_fit import Public
 from skdp.estimators.scores import ClassScores, ResponseScores, reader_of
 from skdp.planning.blocks import (
     N_DATASETS,
@@ -36,7 +37,6 @@ from skdp.planning.blocks import (
     Rules,
     on_block,
 )
-from skdp.planning.releases import Public
 
 BLOCK_SIZES = (7, 15, 30, 60, 120, 240)
 LEAST_RECORDS, LEAST_BLOCKS, MOST_BLOCKS = 100, 4, 2000
@@ -199,6 +199,7 @@ class FunctionBlocks(Target):
         bound = mean_bound(n_blocks, ranges=ranges)  # of the mean over blocks
         box = np.array(bound.ranges).T  # of the bound, however the given ones are read
         self.ranges = box[:, 0] if np.ndim(ranges) == 1 else box
+        self.within = self.ranges.mean(axis=0)
         self.known = replace(
             bound,
             n_samples=n_samples,

@@ -19,9 +19,8 @@ from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
 from skdp.estimators.inputs import fit_on, takes
-from skdp.estimators.public_fit import clean_copy
+from skdp.estimators.public_fit import Public, clean_copy
 from skdp.estimators.scores import ClassScores, ResponseScores
-from skdp.planning.releases import Public
 from skdp.results.simulation import LEAST_DATASETS
 from skdp.sensitivity.random_task import RandomTaskOracle
 

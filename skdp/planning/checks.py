@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,19 +28,19 @@ from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.noise import byte_source
 from skdp.planning.labels import public_classes
 from skdp.planning.making import check_mechanism
-from skdp.planning.ways import Parameters, way_of
+from skdp.planning.ways import Parameters, Way, way_of
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.trial import check_is_public, shares_memory
 
 
-def check_fit(given: Parameters, dataset: Dataset) -> Dataset:
-    """Check the parameters and the form of the data."""
-    check_parameters(given)
-    warn_if_fitted(given.estimator)
+def check_fit(way: Way, dataset: Dataset) -> Dataset:
+    """Check the form of the data for an estimator whose parameters were checked."""
+    estimator = way.given.estimator
+    warn_if_fitted(estimator)
     if dataset.sample_weight is not None:
-        name = type(given.estimator).__name__
-        if not (way_of(given).takes_weights and takes_weights(given.estimator)):
+        name = type(estimator).__name__
+        if not (way.takes_weights and takes_weights(estimator)):
             raise TypeError(
                 f"PrivateEstimator takes no sample_weight with {name}, nor with "
                 "sensitivity='aggregate'. Leave it None."
@@ -50,14 +51,14 @@ def check_fit(given: Parameters, dataset: Dataset) -> Dataset:
                 f"y, as {name} may. Pass y=numpy.zeros(len(X)), and let the oracle yield X, y and "
                 "sample_weight."
             )
-    return data_check(given)(dataset)
+    return data_check(way)(dataset)
 
 
-def data_check(given: Parameters) -> Callable[[Dataset], Dataset]:
+def data_check(way: Way) -> Callable[[Dataset], Dataset]:
     """Return the check of a dataset; where the promise is plain, it looks at the form alone."""
-    way, estimator = way_of(given), clone(given.estimator)
-    reads_response = way.kind.reads_response(given.estimator)
-    classes = public_classes(given) if way.is_plain and is_classifier(estimator) else None
+    estimator = clone(way.given.estimator)
+    reads_response = way.kind.reads_response(way.given.estimator)
+    classes = public_classes(way) if way.is_plain and is_classifier(estimator) else None
     return partial(check_data, estimator, reads_response, way.is_plain, classes)
 
 
@@ -85,17 +86,15 @@ def check_data(
         return check_private_dataset(dataset, tags, is_plain, classes)
 
 
-def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) -> None:
+def check_holds_no_record(way: Way, dataset: Dataset, *others: object) -> None:
     """Refuse oracles that hold private records, and warn of parameters and `others` that do."""
-    check_is_public(getattr(given.sensitivity, "draws_from", None), dataset)
+    given = way.given
+    check_is_public(way.oracle, dataset)
     if given.prior is not None:
         check_is_public(as_oracle(given.prior), dataset)
-    anchors = getattr(given.release, "anchors", None)
-    holders = given.release, given.sensitivity
-    students = filter(None, (getattr(each, "student", None) for each in holders))
-    taught = (each for student in students for each in public_parameters(student, None))
-    declared = *public_parameters(given.estimator, given.release), anchors, *taught, *others
-    if shares_memory(declared, dataset):
+    estimators = given.estimator, *([] if way.student is None else [way.student])
+    declared = chain(way.kind.declared, others, *map(public_parameters, estimators))
+    if shares_memory([*declared], dataset):
         warn(
             "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "
             "of the private records, which makes it public: nothing is promised of it. "
@@ -138,8 +137,8 @@ def settle_form(
     return sensitivity, schema, schema.convert(example, "The private dataset")
 
 
-def check_parameters(given: Parameters) -> None:
-    """Refuse parameters that serve no fit, whatever the data."""
+def check_parameters(given: Parameters) -> Way:
+    """Refuse parameters that serve no fit, whatever the data; return the way to the promise."""
     estimator = given.estimator
     is_estimator = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     if not is_estimator or isinstance(estimator, type):
@@ -173,3 +172,4 @@ def check_parameters(given: Parameters) -> None:
     check_configuration(estimator)
     kind.check(estimator)
     way.check()
+    return way

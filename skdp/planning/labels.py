@@ -15,24 +15,25 @@ from skdp.core.types import Container, Estimator
 from skdp.estimators.members import last_step
 from skdp.estimators.validation import check_response
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.planning.ways import Parameters, way_of
+from skdp.planning.ways import Way
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
 
 MAX_ATTEMPTS = 100  # public records are drawn anew at most this often until they hold every class
 
 
-def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDArray] | None:
+def public_classes(way: Way, oracle: Oracle | None = None) -> list[NDArray] | None:
     """Return the declared labels, of all outputs or one by one; None if there are none."""
+    given = way.given
     if given.classes is not None:
         nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in given.classes)
         return [np.unique(labels) for labels in (given.classes if nested else [given.classes])]
-    source = oracle or getattr(given.sensitivity, "draws_from", None)
+    source = oracle or way.oracle
     if source is None and given.prior is not None:
         source = as_oracle(given.prior)
     if source is not None and source.classes_ is not None:
         return [source.classes_]
-    if way_of(given).is_derived or source is not oracle:  # a prior says nothing of all records
+    if way.is_derived or source is not oracle:  # a prior says nothing of all records
         raise ValueError(
             "The 'classes' parameter of PrivateEstimator must declare the labels with a "
             "sensitivity that is known: what is promised of all records may not depend on theirs. "
@@ -41,9 +42,9 @@ def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDAr
     return None
 
 
-def labels_for(given: Parameters, oracle: Oracle | None, y: Container) -> list[NDArray] | None:
+def labels_for(way: Way, oracle: Oracle | None, y: Container) -> list[NDArray] | None:
     """Return the declared labels; where nothing is public, those of y, under a warning."""
-    declared = public_classes(given, oracle)
+    declared = public_classes(way, oracle)
     if declared is None and oracle is None:
         declared = labels_in(y)
         warn(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
@@ -17,14 +16,12 @@ from skdp.core.types import Scoring
 from skdp.estimators.inputs import takes
 from skdp.estimators.precautions import warn_of_unknown_categories
 from skdp.estimators.predictions import N_ANCHORS, PredictionTarget
-from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
+from skdp.estimators.public_fit import Public, fit_seeded, fit_to_synthetic, synthetic_dataset
 from skdp.estimators.validation import check_labels
-from skdp.plan import ReleasePlan
 from skdp.planning.checks import data_check, settle_form
 from skdp.planning.labels import draw_every_class, labels_for, labels_in, labels_of_fit
-from skdp.planning.making import make_plan
-from skdp.planning.releases import Attributes, Public, kind_of_release
-from skdp.planning.ways import Given, Parameters, way_of
+from skdp.planning.making import Draft
+from skdp.planning.ways import Kind, Way, kind_of_release
 from skdp.planning.worth import made_up_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -33,65 +30,57 @@ LEAST_ANCHORS = 50
 """Advice reads fewer anchors where each has several numbers: else to learn a code takes minutes."""
 
 
-class Preparation(NamedTuple):
-    """The public parts of a fit; `plan` may take long, to sample the sensitivity."""
-
-    target: Target
-    example: Dataset
-    public: Dataset
-    plan: Callable[[], ReleasePlan]
-
-
-def prepare(
-    given: Parameters, example: Dataset, scoring: Scoring = None, is_private: bool = True
-) -> Preparation:
-    """Settle what is public about a fit, from the form of the data, their labels and gaps."""
-    way = way_of(given)
+def prepare(way: Way, example: Dataset, scoring: Scoring = None, is_private: bool = True) -> Draft:
+    """Settle the form, the public fit and the target, from the form, labels and gaps of data."""
+    given, allow_nan = way.given, takes(way.given.estimator, "allow_nan")
     sensitivity = way.admit(way.start(example.n_records), example)
-    allow_nan = takes(given.estimator, "allow_nan")
     sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
     public = _make_public_fit(way, way.source(sensitivity), schema, example)
     target, sensitivity, mechanism = way.bind(sensitivity, public)
-    is_known = isinstance(sensitivity, KnownSensitivity)
+    is_known, made_up, predictions = isinstance(sensitivity, KnownSensitivity), None, None
     if public.classes is not None:
         needed = is_private and not is_known and target.needs_labels
         check_labels(example.y, public.classes, needed)
     if said := target.warning(example.n_records):
         warn(said)
     warn_of_unknown_categories(public.fit, schema.parts.X)
-    made_up = None
     if is_known and sensitivity.draws_from is None:
         made_up = made_up_oracle(given.estimator, example, schema, public.classes, target.y_range)
-    predictions, predicts = None, is_classifier(public.fit) or is_regressor(public.fit)
-    if type(way.kind) is Attributes and predicts and not is_private:  # a plan has the time
-        n_columns = len(public.classes[0]) if public.classes else np.size(public.dataset.y[:1])
-        n_anchors = N_ANCHORS if n_columns <= 2 else max(LEAST_ANCHORS, N_ANCHORS // n_columns)
-        release = kind_of_release(PredictionTarget(n_anchors=n_anchors))
-        predictions = partial(release.target, given.estimator, public)
-    plan = partial(
-        make_plan,
+    if not is_private:  # a plan has the time
+        predictions = _predictions(way, public)
+    return Draft(
         target,
         schema,
         example,
-        mechanism=mechanism,
-        sensitivity=sensitivity,
-        derived=way.is_of_one_target,
+        mechanism,
+        sensitivity,
+        is_of_one_target=way.is_of_one_target,
         classes=public.classes,
-        prepare=data_check(given),
+        prepare=data_check(way),
         scoring=scoring,
         made_up=made_up,
-        predictions=predictions,
         accountant=given.accountant,
+        public=public.dataset,
+        predictions=predictions,
     )
-    return Preparation(target, example, public.dataset, plan)
 
 
-def _make_public_fit(way: Given, source: Sensitivity, schema: Schema, dataset: Dataset) -> Public:
+def _predictions(way: Way, public: Public) -> Callable[[], Target] | None:
+    """Return what makes the target of predictions where parameters are released, else None."""
+    if type(way.kind) is not Kind or not (is_classifier(public.fit) or is_regressor(public.fit)):
+        return None
+    n_columns = len(public.classes[0]) if public.classes else np.size(public.dataset.y[:1])
+    n_anchors = N_ANCHORS if n_columns <= 2 else max(LEAST_ANCHORS, N_ANCHORS // n_columns)
+    release = kind_of_release(PredictionTarget(n_anchors=n_anchors))
+    return partial(release.target, way.given.estimator, public)
+
+
+def _make_public_fit(way: Way, source: Sensitivity, schema: Schema, dataset: Dataset) -> Public:
     """Make the public fit, its records and labels."""
-    given, oracle, n_samples = way.given, source.draws_from, dataset.n_records
-    estimator, declared = way.kind.configure(given.estimator), None
+    oracle, n_samples = source.draws_from, dataset.n_records
+    estimator, declared = way.kind.configure(way.given.estimator), None
     if is_classifier(estimator):
-        declared = labels_for(given, oracle, dataset.y)
+        declared = labels_for(way, oracle, dataset.y)
     if oracle is None:
         fit, public = fit_to_synthetic, synthetic_dataset(dataset, declared)
     else:

@@ -246,10 +246,23 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         with closing(self._run(source, pilot_rows, n_pairs, later=later)) as chunks:
             return gather_pilots(chunks, n_pairs)
 
-    def _shaken_pilots(
+    def shaken_pilots(
         self, target: Target, n_samples: int, schema: Schema, size: int
     ) -> tuple[Matrix, Matrix]:
-        """Evaluate a few pilots, and the same with records that differ in their last bits."""
+        """Evaluate a few pilots, and the same with records that differ in their last bits.
+
+        Parameters
+        ----------
+        target, n_samples, schema : Target, int, Schema
+            As for `sample`.
+        size : int
+            Number of values of the target.
+
+        Returns
+        -------
+        values, others : ndarray of shape (n_evaluated, d)
+            Of the records, and of the perturbed ones.
+        """
         source, _, _ = self._prepare(target, n_samples, schema, PILOT)
         return run_chunk(partial(gather_shaken, source), size)
 
@@ -263,7 +276,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         """Check the oracle before the first fit; return a source, records, and a closed form."""
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         self.order_statistic()  # refuses wrong parameters
-        oracle, seed = self.draws_from, self._entropy()
+        oracle, seed = self.draws_from, self.draw_seed()
         if schema is None:
             schema = Schema.of(try_oracle(oracle, n_samples, seed), target.allow_nan)
         rng, _ = streams(seed, (0,))
@@ -309,8 +322,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         return self._with(oracle=without_response(self.draws_from))
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[SensitivitySampler, Schema]:
-        sampler, oracle = self._with(random_state=self._entropy()), self.draws_from
-        drawn = try_oracle(oracle, example.n_records, sampler._entropy())
+        sampler, oracle = self._with(random_state=self.draw_seed()), self.draws_from
+        drawn = try_oracle(oracle, example.n_records, sampler.draw_seed())
         schema = schema.agree(Schema.of(drawn))
         schema.convert(drawn, f"The oracle {oracle.description}")
         return sampler, schema
@@ -331,11 +344,18 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         allow_nan: bool = False,
     ) -> Dataset:
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
-        rng, _ = streams(self._entropy(), public_key(attempt))
+        rng, _ = streams(self.draw_seed(), public_key(attempt))
         return draw(self.draws_from, n_samples, rng, schema=schema, full=True, allow_nan=allow_nan)
 
     def _with(self, **parameters: object) -> SensitivitySampler:
         return type(self)(**self.get_params(deep=False) | parameters)
 
-    def _entropy(self) -> int:
+    def draw_seed(self) -> int:
+        """Return the public seed; a sampler without an integer draws one.
+
+        Returns
+        -------
+        int
+            Not negative.
+        """
         return public_seed(self.random_state, "random_state", "SensitivitySampler")
