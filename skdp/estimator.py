@@ -329,13 +329,7 @@ class PrivateEstimator(PrivateModel):
         return self._keep(plan, released)
 
     def least_spend(self) -> dict[str, Any]:
-        """Return what a fit spends at least, which does not depend on the number of records.
-
-        Returns
-        -------
-        dict
-            Parameters of :meth:`PrivacyAccountant.spend`.
-        """
+        """Return what a fit spends at least, which does not depend on the number of records."""
         check_parameters(self)
         return least_spend(self.mechanism, self.sensitivity)
 

@@ -252,20 +252,7 @@ class ReleasePlan:
     def pay(
         self, accountant: PrivacyAccountant | None = None, random_state: int | None = None
     ) -> Payment:
-        """Let a budget pay for one release.
-
-        Parameters
-        ----------
-        accountant : PrivacyAccountant or None, default=None
-            As for `execute`.
-        random_state : int or None, default=None
-            As for `execute`.
-
-        Returns
-        -------
-        Payment
-            What `run` takes.
-        """
+        """Let a budget pay for one release, as `execute` does."""
         noise = byte_source(random_state)
         accountant = self.accountant if accountant is None else accountant
         warn_if_uncharged(accountant)
@@ -278,20 +265,7 @@ class ReleasePlan:
         return Payment(guarantee, accountant.total(), noise, draw_seed(noise))
 
     def run(self, dataset: Dataset, paid: Payment) -> Release:
-        """Make a release that has been paid for.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            Private records in the form of the plan, which is not checked again.
-        paid : Payment
-            As `pay` returns it, or that of several releases together.
-
-        Returns
-        -------
-        Release
-            The private value.
-        """
+        """Release what has been paid for, from records in the form of the plan."""
         described = str(self)
         add_noise = spare(self.mechanism).release_with_errors
         value, errors = evaluate_privately(  # the one private evaluation
@@ -477,21 +451,9 @@ class ReleasePlan:
         seed: int | None = None,
         test_oracle: Oracle | None = None,
     ) -> Simulation | None:
-        """Return public datasets to release and to score.
+        """Return public datasets to release and to score, None where nothing can be scored.
 
-        Parameters
-        ----------
-        n_datasets : int or None, default=None
-            Their number. None takes a few, which cost little beside the evaluations.
-        seed : int or None, default=None
-            Seed of the draws. None takes that of the sampling.
-        test_oracle : Oracle or None, default=None
-            Source of the records to score. None takes further records of the same draw.
-
-        Returns
-        -------
-        Simulation or None
-            None where nothing can be drawn or scored.
+        By default there are a few, which cost little beside the evaluations.
         """
         oracle = self.oracle or self.made_up
         if oracle is None or self.mechanism.chooses or not replaces(self.target, "restore"):

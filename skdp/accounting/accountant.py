@@ -157,18 +157,7 @@ class PrivacyAccountant:
         self._account.commit(self._row(guarantee, law, label), guarantee)
 
     def rehearse(self, *spends: Mapping[str, Any]) -> None:
-        """Refuse releases that the budget does not allow together.
-
-        Parameters
-        ----------
-        *spends : dict
-            The parameters of `spend`, for each release.
-
-        Raises
-        ------
-        BudgetExceededError
-            If together they would exceed a limit. Nothing is spent.
-        """
+        """Refuse releases that the budget does not allow together, by the parameters of `spend`."""
         self._account.check([(self._row(**each), each["guarantee"]) for each in spends])
 
     def check(self, model: Any, n_fits: int) -> None:

@@ -174,9 +174,27 @@ def _learn_dense(
     # Nothing differs between pilots, or most pairs do not change it.
     if not covariance.any() or not all(part.learned.prior.change.any() for part in parts):
         return None
-    tried: list[_Candidate] = []
+    tried = _try_candidates(parts, whole, noises)
+    if not tried:
+        return None
     unread = sum(part.error(np.zeros((0, values.shape[1])), 0.0) for part in parts)
-    order = noises[0].order
+    encoder = _chosen(tried, unread, are_alike).encoder
+    with_code = covariance @ encoder.T
+    code = PublicCode(
+        n_pilot_pairs=len(values),
+        shift=shift,
+        encoder=encoder @ units.to.T / size @ kept.T,
+        mean=center,
+        covariance=kept @ units.back.T @ with_code * size,
+        deviations=size * kept @ np.sqrt(np.sum(units.back * (covariance @ units.back), axis=0)),
+        removable=with_code.T @ with_code / np.trace(covariance),
+    )
+    return code, covariance, units.back @ (size * kept.T)
+
+
+def _try_candidates(parts: list[_Part], whole: Pilots, noises: Sequence[Noise]) -> list[_Candidate]:
+    """Return encoders learned from all pilots, with their errors on folds that were left out."""
+    tried, order = list[_Candidate](), noises[0].order
     for find in CANDIDATES:
         fitted, rows = [find(part.learned, order) for part in parts], find(whole, order)
         for noise in noises:
@@ -191,20 +209,7 @@ def _learn_dense(
             error = sum(part.error(own, deviation) for part, own in judged)
             if math.isfinite(error):
                 tried.append(_Candidate(error, encoder))
-    if not tried:
-        return None
-    encoder = _chosen(tried, unread, are_alike).encoder
-    with_code = covariance @ encoder.T
-    code = PublicCode(
-        n_pilot_pairs=len(values),
-        shift=shift,
-        encoder=encoder @ units.to.T / size @ kept.T,
-        mean=center,
-        covariance=kept @ units.back.T @ with_code * size,
-        deviations=size * kept @ np.sqrt(np.sum(units.back * (covariance @ units.back), axis=0)),
-        removable=with_code.T @ with_code / np.trace(covariance),
-    )
-    return code, covariance, units.back @ (size * kept.T)
+    return tried
 
 
 def _unseen(values: Matrix, differences: Matrix, n_samples: int) -> Matrix:

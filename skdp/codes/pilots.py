@@ -112,7 +112,9 @@ def matrix_of(metric: OutputMetric | None, d: int) -> tuple[Matrix | None, bool]
     """Return the matrix of a metric of d values, or its diagonal, and whether it is local."""
     if metric is None:
         return None, False
-    matrix = np.asarray(getattr(metric, "matrix", metric), dtype=np.float64)
+    matrix = np.asarray(
+        metric.matrix if isinstance(metric, KnownMetric | LocalMetric) else metric, dtype=np.float64
+    )
     if matrix.shape not in ((d,), (d, d)) or not np.isfinite(matrix).all():
         raise ValueError(
             f"The metric of the output must be a finite array of shape ({d},) or ({d}, {d}). "

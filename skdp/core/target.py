@@ -63,8 +63,7 @@ class Target(Keyed, ABC):
     n_public_fits : int
         Number of fits to public records before a plan is made. By default 0.
     within : ndarray of float or None
-        A possible value, by which a release is rehearsed. None, the default, takes that of made-up
-        records, or zeros.
+        A possible value, by which a release is rehearsed; None takes that of made-up records.
 
     See Also
     --------
@@ -204,18 +203,7 @@ class Target(Keyed, ABC):
         return None
 
     def check_oracle(self, *records: Container) -> None:
-        """Refuse an oracle that does not suit the target; by default all do.
-
-        Parameters
-        ----------
-        *records : as in a call
-            The ``n_samples + 1`` public records of one pair.
-
-        Raises
-        ------
-        ValueError
-            With what to change.
-        """
+        """Raise ValueError if the records of a pair do not suit the target; by default all do."""
 
     def warning(self, n_samples: int) -> str:
         """Return a warning for the plan of `n_samples` records; by default there is none."""

@@ -93,6 +93,7 @@ class DelegatedMethods:
 
     estimator: Estimator
     random_state: int | None
+    release: Any = "auto"
     estimator_: Estimator
     _had_seed = False
 
@@ -140,7 +141,7 @@ class DelegatedMethods:
     def _check_served(self, estimator: Estimator, name: str) -> None:
         """Raise an AttributeError if the released attributes do not suffice for a method."""
         last = last_step(estimator)
-        if is_auto(getattr(self, "release", "auto")) and name in entry_of(last).unserved:
+        if is_auto(self.release) and name in entry_of(last).unserved:
             raise AttributeError(
                 f"{type(last).__name__}.{name} needs more than release='auto' releases. Name the "
                 "attributes that it needs in 'release', where they are public."

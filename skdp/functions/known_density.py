@@ -112,10 +112,6 @@ class KnownDensityTarget(FittedFunctionTarget):
             total += np.exp(-((cdist(rows, self.seen) / self.bandwidth) ** 2) / 2).sum(axis=0)
         return self.peak / n_records(parts[0]) * total
 
-    def as_seen(self, *parts: Container) -> tuple[Container, ...]:
-        """Return all records as the last step sees them; none is refused or left out."""
-        return (self._near(self.steps.transform(parts[0])),)
-
     def _near(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Clip records to a wide margin around the box."""
         low, high, margin = self.seen.min(axis=0), self.seen.max(axis=0), FAR * self.bandwidth

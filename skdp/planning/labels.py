@@ -8,6 +8,7 @@ from sklearn.base import is_classifier
 
 from skdp.core.checks import shorten, warn
 from skdp.core.dataset import Dataset, n_records
+from skdp.core.fitted import classes_of
 from skdp.core.oracle import Oracle
 from skdp.core.plain import for_outputs
 from skdp.core.schema import Schema
@@ -53,13 +54,13 @@ def labels_for(way: Way, oracle: Oracle | None, y: Container) -> list[NDArray] |
             PrivacyLeakWarning,
         )
     if declared is not None:
-        for_outputs(declared, len(columns_of(y)))
+        for_outputs(declared, len(outputs_of(y)))
     return declared
 
 
 def labels_of_fit(fitted: Estimator, y: Container) -> list[NDArray]:
     """Return the labels that a fitted classifier has, or those of y if it keeps none."""
-    classes, n_outputs = getattr(last_step(fitted), "classes_", None), len(columns_of(y))
+    classes, n_outputs = classes_of(last_step(fitted)), len(outputs_of(y))
     if classes is None or isinstance(classes, list):
         return classes or labels_in(y)
     return [classes] if n_outputs == 1 else [np.array([0, 1])] * n_outputs
@@ -110,16 +111,16 @@ def _check_labels_of(oracle: str, y: Container, classes: list[NDArray] | None) -
 
 
 def _holds_classes(y: Container, classes: list[NDArray]) -> bool:
-    columns = columns_of(y)
+    columns = outputs_of(y)
     outputs = zip(for_outputs(classes, len(columns)), columns, strict=True)
     return all(np.isin(labels, column).all() for labels, column in outputs)
 
 
-def columns_of(y: Container) -> NDArray:
+def outputs_of(y: Container) -> NDArray:
     """Return the outputs, one by one."""
     return np.asarray(y).reshape(n_records(y), -1).T
 
 
 def labels_in(y: Container) -> list[NDArray]:
     """Return the labels that occur in each column of y."""
-    return [np.unique(column) for column in columns_of(y)]
+    return [np.unique(column) for column in outputs_of(y)]

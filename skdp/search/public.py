@@ -98,7 +98,7 @@ def public_search(
     (True, 2)
     """
     rng = np.random.default_rng(random_state)
-    sampler = getattr(estimator, "sensitivity", None)
+    sampler = estimator.sensitivity if isinstance(estimator, PrivateEstimator) else None
     if not isinstance(sampler, SensitivitySampler):
         raise TypeError(
             "The 'estimator' parameter of public_search must be a PrivateEstimator whose "

@@ -249,20 +249,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     def shaken_pilots(
         self, target: Target, n_samples: int, schema: Schema, size: int
     ) -> tuple[Matrix, Matrix]:
-        """Evaluate a few pilots, and the same with records that differ in their last bits.
-
-        Parameters
-        ----------
-        target, n_samples, schema : Target, int, Schema
-            As for `sample`.
-        size : int
-            Number of values of the target.
-
-        Returns
-        -------
-        values, others : ndarray of shape (n_evaluated, d)
-            Of the records, and of the perturbed ones.
-        """
+        """Evaluate a few pilots, and the same with records that differ in their last bits."""
         source, _, _ = self._prepare(target, n_samples, schema, PILOT)
         return run_chunk(partial(gather_shaken, source), size)
 
@@ -351,11 +338,5 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         return type(self)(**self.get_params(deep=False) | parameters)
 
     def draw_seed(self) -> int:
-        """Return the public seed; a sampler without an integer draws one.
-
-        Returns
-        -------
-        int
-            Not negative.
-        """
+        """Return the public seed; a sampler without an integer draws one."""
         return public_seed(self.random_state, "random_state", "SensitivitySampler")
