@@ -21,7 +21,7 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.room import usual_errors
-from skdp.core.types import Container, Estimator, Method, Scoring, Values
+from skdp.core.types import Container, Decorated, Estimator, Scoring, Values
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
 from skdp.exceptions import BudgetExceededError
@@ -52,7 +52,7 @@ def _of_release(
     return call
 
 
-def _released_is(is_kind: Callable[[Estimator], bool]) -> Callable[[Method], Method]:
+def _released_is(is_kind: Callable[[Estimator], bool]) -> Callable[[Decorated], Decorated]:
     """Hide a method unless the released estimator, or before fit the one given, is of a kind."""
     return available_if(lambda self: is_kind(getattr(self, "estimator_", self.estimator)))
 

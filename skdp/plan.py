@@ -294,7 +294,7 @@ class ReleasePlan:
         guarantee = paid.guarantee
         target = self.target.with_noise(self.mechanism, self.sensitivity.value, errors)
         restored = target.restore(value)
-        numbers = None if self.mechanism.chooses else self._named(value)
+        numbers = None if self.mechanism.chooses else self._by_name(value)
         labels = axis_labels(self.names, target, None if numbers is None else value, restored)
         code, shape, priors = self.mechanism.geometry.code, self.sensitivity.shape, None
         most, conflict, remark = 0.0, "", target.remark(restored)
@@ -304,7 +304,7 @@ class ReleasePlan:
             if errors is not None and planned is not None:  # a prior that is contradicted is wider
                 wider = np.divide(errors, planned, out=np.ones(shape), where=planned > 0)
                 deviations = deviations * np.maximum(wider, 1)
-            priors = self._named(deviations)
+            priors = self._by_name(deviations)
         if code is not None and errors is not None and numbers is not None:
             far = flat_numbers(target.by_name(distance_from_prior(code, value, errors))[0])
             most = float(far.max(initial=0))
@@ -322,7 +322,7 @@ class ReleasePlan:
             guarantee,
             self.sensitivity,
             paid.budget,
-            standard_errors=self._named(errors),
+            standard_errors=self._by_name(errors),
             numbers=numbers,
             prior_errors=priors,
             plan=described,
@@ -333,7 +333,7 @@ class ReleasePlan:
             repaired=repaired(restored, numbers),
         )
 
-    def _named(self, numbers: Matrix | None) -> NDArray[np.float64] | Values | None:
+    def _by_name(self, numbers: Matrix | None) -> NDArray[np.float64] | Values | None:
         return None if numbers is None else self.target.by_name(numbers)[0]
 
     def _check_settled(self) -> None:
@@ -404,7 +404,7 @@ class ReleasePlan:
         shape = self.sensitivity.shape
         if shape is None:
             return None
-        return self._named(self.mechanism.standard_errors(shape, self.sensitivity.value))
+        return self._by_name(self.mechanism.standard_errors(shape, self.sensitivity.value))
 
     @property
     def share_learned(self) -> float:

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.codes.candidates import CANDIDATES, Pilots
+from skdp.codes.candidates import CANDIDATES, Learned
 from skdp.codes.pilots import (
     MAX_DENSE,
     MAX_RANK,
@@ -159,9 +159,9 @@ def _learn_dense(
     if are_alike:  # of points that are alike no change is to be feared that others do not show
         reach, additive = reach * math.sqrt(additive), 1.0
 
-    def view(rows: slice | NDArray[np.intp]) -> Pilots:
+    def view(rows: slice | NDArray[np.intp]) -> Learned:
         prior = Prior.of(values[rows], changes[rows], reach, unseen, additive)
-        return Pilots(changes[rows], prior, units)
+        return Learned(changes[rows], prior, units)
 
     whole = view(slice(None))
     parts = []
@@ -178,7 +178,7 @@ def _learn_dense(
     if not tried:
         return None
     unread = sum(part.error(np.zeros((0, values.shape[1])), 0.0) for part in parts)
-    encoder = _chosen(tried, unread, are_alike).encoder
+    encoder = _choose(tried, unread, are_alike).encoder
     with_code = covariance @ encoder.T
     code = PublicCode(
         n_pilot_pairs=len(values),
@@ -192,7 +192,9 @@ def _learn_dense(
     return code, covariance, units.back @ (size * kept.T)
 
 
-def _try_candidates(parts: list[_Part], whole: Pilots, noises: Sequence[Noise]) -> list[_Candidate]:
+def _try_candidates(
+    parts: list[_Part], whole: Learned, noises: Sequence[Noise]
+) -> list[_Candidate]:
     """Return encoders learned from all pilots, with their errors on folds that were left out."""
     tried, order = list[_Candidate](), noises[0].order
     for find in CANDIDATES:
@@ -287,7 +289,7 @@ def _learn_wide(
 class _Part(NamedTuple):
     """The prior of some pilots, with the values around its mean and the changes of the others."""
 
-    learned: Pilots
+    learned: Learned
     values: Matrix
     changes: Matrix
     reach: float
@@ -322,7 +324,7 @@ class _Candidate(NamedTuple):
     encoder: Matrix
 
 
-def _chosen(tried: list[_Candidate], unread: float, are_alike: bool = False) -> _Candidate:
+def _choose(tried: list[_Candidate], unread: float, are_alike: bool = False) -> _Candidate:
     """Choose among those about as good as the best: all numbers if most can be learned, or few."""
     least = min(each.error for each in tried)
     good = [each for each in tried if each.error <= _AS_GOOD * least]

@@ -37,7 +37,7 @@ from skdp.core.plain import as_array, plain
 from skdp.core.types import Container
 
 # A form in words: the name of the part, the class, the shape of a record, names and dtypes.
-Key = tuple[str, str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
+FormKey = tuple[str, str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Schema:
         return cls(dataset.map(Form.of), allow_nan)
 
     @property
-    def key(self) -> tuple[Key, ...]:
+    def key(self) -> tuple[FormKey, ...]:
         """The forms in words, equal in every process."""
         return tuple((name, *form.key) for name, form in self.parts.named.items())
 
@@ -176,7 +176,7 @@ class Schema:
         """Describe the forms in one line."""
         return describe_key(self.key)
 
-    def agree(self, drawn: Schema | tuple[Key, ...]) -> Schema:
+    def agree(self, drawn: Schema | tuple[FormKey, ...]) -> Schema:
         """Return the schema in which datasets of this one and drawn ones can be alike."""
         if isinstance(drawn, Schema):
             theirs = drawn.parts.map(lambda form: form.dtypes)
@@ -224,7 +224,7 @@ def declared(dataset: Dataset) -> Dataset:
     return dataset.map(plain, NAMES)
 
 
-def describe_key(key: tuple[Key, ...]) -> str:
+def describe_key(key: tuple[FormKey, ...]) -> str:
     """Say a schema in one line, for messages."""
     return ", ".join(
         f"{name} {kind} of {shorten(sorted(set(map(without_digest, dtypes))))}"
@@ -232,7 +232,7 @@ def describe_key(key: tuple[Key, ...]) -> str:
     )
 
 
-def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
+def describe_columns(given: tuple[FormKey, ...], asked: tuple[FormKey, ...]) -> str:
     """Say in which columns two schemas differ, by name where they have names."""
     said = []
     theirs = {each[0]: each for each in asked}

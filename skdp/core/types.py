@@ -28,4 +28,4 @@ AxisLabels: TypeAlias = dict[str, tuple[Labels, Labels]]  # along the first and 
 Named: TypeAlias = tuple[Matrix | Values, AxisLabels | None]  # with the names of their entries
 Scoring: TypeAlias = str | Callable | None  # as in scikit-learn; None is the estimator's own
 Released: TypeAlias = NDArray[np.float64] | int  # a value with noise, or the position of a choice
-Method = TypeVar("Method", bound=Callable)  # whose decorator keeps its type
+Decorated = TypeVar("Decorated", bound=Callable)  # whose decorator keeps its type

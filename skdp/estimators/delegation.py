@@ -13,12 +13,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.target import is_auto
-from skdp.core.types import Container, Estimator, Method
+from skdp.core.types import Container, Decorated, Estimator
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.members import last_step
 
 
-def _released_has(*names: str) -> Callable[[Method], Method]:
+def _released_has(*names: str) -> Callable[[Decorated], Decorated]:
     """Hide a method unless the released estimator, or before fit the one given, has these."""
 
     def check(self: DelegatedMethods) -> bool:

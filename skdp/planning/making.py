@@ -46,7 +46,7 @@ from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.store import STORE, key_in_store
 
-Pilots = tuple[Matrix, Matrix]  # values of public datasets, and what their neighbors take away
+PilotPairs = tuple[Matrix, Matrix]  # the first values of pilot pairs, and the differences
 
 MOST_KEPT = 2**22
 """Of more numbers the pilots are not kept until the plan is made, and there is no advice."""
@@ -151,20 +151,20 @@ def make_plan(draft: Draft) -> ReleasePlan:
 
 def check_draft(draft: Draft) -> frozenset[int] | None:
     """Refuse what does not go together, warn of a weak promise, and return where gaps may be."""
-    mechanism, given, gaps = draft.mechanism, draft.sensitivity, None
+    mechanism, sensitivity, gaps = draft.mechanism, draft.sensitivity, None
     check_chooses(mechanism, draft.target)
-    oracle = given.draws_from
-    has_records = oracle is not None and not isinstance(given, SensitivityEstimate)
-    if mechanism.code == "learned" and not (has_records or given.geometry.code):
+    oracle = sensitivity.draws_from
+    has_records = oracle is not None and not isinstance(sensitivity, SensitivityEstimate)
+    if mechanism.code == "learned" and not (has_records or sensitivity.geometry.code):
         raise ValueError(
             f"The 'code' parameter of {type(mechanism).__name__} must not be 'learned' where there "
             "are no public records to learn it from. Pass a SensitivitySampler, or a bound with a "
             "'prior'."
         )
-    if oracle is not None and not isinstance(given, KnownSensitivity):
-        gaps = frozenset(gaps_in(given.public_dataset(draft.n_samples, draft.schema).X))
+    if oracle is not None and not isinstance(sensitivity, KnownSensitivity):
+        gaps = frozenset(gaps_in(sensitivity.public_dataset(draft.n_samples, draft.schema).X))
         check_gaps(draft.example.X, gaps)
-    for weakness in weaknesses(least_promise(mechanism, given), draft.n_samples):
+    for weakness in weaknesses(least_promise(mechanism, sensitivity), draft.n_samples):
         warn(f"The promise is weak: {weakness}.")
     return gaps
 
@@ -196,7 +196,7 @@ def rehearse(draft: Draft, mechanism: Mechanism, known: Any) -> Any:
     return known
 
 
-def learn_code(draft: Draft) -> tuple[Sensitivity, Mechanism, Pilots | None]:
+def learn_code(draft: Draft) -> tuple[Sensitivity, Mechanism, PilotPairs | None]:
     """Learn a code from pilot pairs, and bound the change of encoded numbers where one is known."""
     mechanism = draft.mechanism
     source = draft.sensitivity.in_norm(mechanism.geometry.order)
@@ -216,7 +216,7 @@ def _n_drawn(target: Target, n_samples: int) -> int:
 
 def _learn_sampled(
     mechanism: Mechanism, source: SensitivitySampler, target: Target, n_samples: int, schema: Schema
-) -> tuple[Mechanism, Pilots | None]:
+) -> tuple[Mechanism, PilotPairs | None]:
     """Learn the code from pilot pairs, before a pair is measured."""
     drawn = _n_drawn(target, n_samples)
     values, differences = pilots = source.pilots(target, drawn, schema)

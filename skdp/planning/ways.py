@@ -175,7 +175,7 @@ def kind_of_release(release: object) -> Kind:
 
 
 def name_weights(target: Target, public: Public) -> Target:
-    """Say of a target that its records have weights."""
+    """Add to the description and the key of a target that its records have weights."""
     for quality in public.dataset.qualities:
         target.description += f", {quality}"
         target.key_parts += (quality,)
