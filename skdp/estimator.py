@@ -54,7 +54,7 @@ def _of_release(
 
 def _released_is(is_kind: Callable[[Estimator], bool]) -> Callable[[Decorated], Decorated]:
     """Hide a method unless the released estimator, or before fit the one given, is of a kind."""
-    return available_if(lambda self: is_kind(getattr(self, "estimator_", self.estimator)))
+    return available_if(lambda self: is_kind(self._model))
 
 
 class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):

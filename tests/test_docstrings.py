@@ -51,14 +51,15 @@ BETWEEN_PARTS = {
     skdp.PrivateEstimator: {"least_spend"},
     skdp.SensitivitySampler: {"draw_seed", "shaken_pilots"},
     skdp.accounting.PrivacyAccountant: {"rehearse"},
-    Sensitivity: vars(Sensitivity) | vars(Settled),
 }
 
 
 def methods_of(cls):
     """Names of the public methods of a class, but for those that only plans call."""
     names = [name for name in dir(cls) if not name.startswith("_")]
-    called = {n for base, each in BETWEEN_PARTS.items() if issubclass(cls, base) for n in each}
+    between = {n for base, each in BETWEEN_PARTS.items() if issubclass(cls, base) for n in each}
+    names = [name for name in names if name not in between]
+    called = {name for base in (Sensitivity, Settled) for name in vars(base)}
     names = [n for n in names if n not in called or getattr(vars(cls).get(n), "__doc__", None)]
     return [name for name in names if function_of(inspect.getattr_static(cls, name))]
 

@@ -97,7 +97,7 @@ HOLDS = Dataset("records", "responses", "weights")
 def as_dataset(sample: Sample, source: str = "A dataset") -> Dataset:
     """Return X, (X, y) or (X, y, sample_weight) as a dataset; the error begins with `source`."""
     given = sample if isinstance(sample, tuple) else (sample,)
-    if len(given) not in (1, 2, 3) or given[0] is None:
+    if not 0 < len(given) <= len(Dataset._fields) or given[0] is None:
         got = "None" if sample is None else f"a tuple of {len(given)}"
         raise TypeError(
             f"{source} must be X or a tuple (X, y) or (X, y, sample_weight). Got {got}."

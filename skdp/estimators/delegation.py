@@ -22,7 +22,7 @@ def _released_has(*names: str) -> Callable[[Decorated], Decorated]:
     """Hide a method unless the released estimator, or before fit the one given, has these."""
 
     def check(self: DelegatedMethods) -> bool:
-        estimator = getattr(self, "estimator_", self.estimator)
+        estimator = self._model
         for name in names:
             getattr(estimator, name)
             self._check_served(estimator, name)
@@ -137,6 +137,11 @@ class DelegatedMethods:
             del params["random_state"]
         super().set_params(**params)  # type: ignore[misc]  # of BaseEstimator, beside this class
         return self
+
+    @property
+    def _model(self) -> Estimator:
+        """The released estimator, before fit the one given."""
+        return vars(self).get("estimator_", self.estimator)
 
     def _check_served(self, estimator: Estimator, name: str) -> None:
         """Raise an AttributeError if the released attributes do not suffice for a method."""
