@@ -326,13 +326,45 @@ class Asserted(Way):
     is_plain = True
 
 
-class Derived(Way):
-    """A bound that is derived from the estimator and the clips before it."""
+class Proved(Way):
+    """A bound that follows from the target; a subclass makes the target."""
 
-    is_plain = is_derived = is_of_one_target = True
+    is_plain = is_of_one_target = True
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism for the target."""
+        return self.given.mechanism
 
     def start(self, n_samples: int) -> Sensitivity:
         return self._with_prior(KnownSensitivity(1.0, "l2", n_samples))  # draws the prior
+
+    def admit(self, sensitivity: Sensitivity, example: Dataset) -> Sensitivity:
+        return sensitivity
+
+    def make_target(self, public: Public) -> Any:
+        """Make a target that has a `bound`, and says of what it is."""
+        raise NotImplementedError
+
+    def bind(self, sensitivity: Any, public: Public) -> tuple[Target, Sensitivity, Mechanism]:
+        target, order = self.make_target(public), 1 if self.mechanism.geometry.order == 1 else 2
+        known = KnownSensitivity(
+            target.bound(order),
+            f"l{order}",
+            target.n_samples,
+            preconditions=target.preconditions,
+            missing=target.missing,
+            source="user guide, 'Sensitivities on paper'",
+            shape=target.shape,
+            prior=sensitivity.prior,
+        )
+        return target, known, self.mechanism
+
+
+class Derived(Proved):
+    """A bound that is derived from the estimator and the clips before it."""
+
+    is_derived = True
 
     def admit(self, sensitivity: Sensitivity, example: Dataset) -> Sensitivity:
         self.kind.check_known(self.given.estimator, example)
@@ -341,15 +373,13 @@ class Derived(Way):
     def source(self, sensitivity: Any) -> Sensitivity:
         return sensitivity.with_prior(None)  # the public fit is made without a prior
 
-    def bind(self, sensitivity: Any, public: Public) -> tuple[Target, Sensitivity, Mechanism]:
-        target = self.kind.known_target(self.given.estimator, public)
-        return bind_bound(target, self.given.mechanism, sensitivity.prior)
+    def make_target(self, public: Public) -> Any:
+        return self.kind.known_target(self.given.estimator, public)
 
 
-class Aggregated(Way):
+class Aggregated(Proved):
     """A bound that holds for any estimator, since one record changes one block."""
 
-    is_plain = is_of_one_target = True
     takes_weights = False
 
     def __init__(self, given: Parameters):
@@ -382,38 +412,19 @@ class Aggregated(Way):
 
     def start(self, n_samples: int) -> Sensitivity:
         check_blocks(self.aggregate, n_samples)
-        return self._with_prior(KnownSensitivity(1.0, "l2", n_samples))
+        return super().start(n_samples)
 
-    def admit(self, sensitivity: Sensitivity, example: Dataset) -> Sensitivity:
-        return sensitivity
+    @property
+    def mechanism(self) -> Mechanism:
+        return self.given.mechanism.with_code(None)
 
-    def bind(self, sensitivity: Any, public: Public) -> tuple[Target, Sensitivity, Mechanism]:
-        mechanism = self.given.mechanism.with_code(None)
-        deviation = partial(deviation_of, mechanism)
-        target = bind_blocks(self.aggregate, self.given.estimator, public, deviation)
-        return bind_bound(target, mechanism, sensitivity.prior)
+    def make_target(self, public: Public) -> Any:
+        deviation = partial(deviation_of, self.mechanism)
+        return bind_blocks(self.aggregate, self.given.estimator, public, deviation)
 
     @property
     def seed(self) -> Seed:
         return self.aggregate.random_state
-
-
-def bind_bound(
-    target: Any, mechanism: Mechanism, prior: object
-) -> tuple[Target, Sensitivity, Mechanism]:
-    """Return a target with its bound in the norm of a mechanism."""
-    order = 1 if mechanism.geometry.order == 1 else 2
-    known = KnownSensitivity(
-        target.bound(order),
-        f"l{order}",
-        target.n_samples,
-        preconditions=target.preconditions,
-        missing=target.missing,
-        source="user guide, 'Sensitivities on paper'",
-        shape=target.shape,
-        prior=prior,
-    )
-    return target, known, mechanism
 
 
 WAYS: dict[Any, type[Way]] = {
@@ -430,12 +441,10 @@ WAYS: dict[Any, type[Way]] = {
 def way_of(given: Parameters) -> Way:
     """Return the way to the promise of a PrivateEstimator."""
     chosen = given.sensitivity
+    if isinstance(chosen, str) and chosen in WAYS:
+        return WAYS[chosen](given)
     for each, way in WAYS.items():
-        if (
-            isinstance(chosen, each)
-            if isinstance(each, type)
-            else (isinstance(chosen, str) and chosen == each)
-        ):
+        if isinstance(each, type) and isinstance(chosen, each):
             return way(given)
     as_sensitivity(chosen, given.mechanism, n_samples=1)  # refuses what is none
     return Way(given)
