@@ -31,7 +31,8 @@ class Dataset(NamedTuple):
     @property
     def named(self) -> dict[str, Any]:
         """The parts that are there, by name."""
-        return {name: part for name, part in self._asdict().items() if part is not None}
+        named = zip(self._fields, self, strict=True)
+        return {name: part for name, part in named if part is not None}
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -55,16 +56,12 @@ class Dataset(NamedTuple):
 
     def map(self, function: Callable[..., Any], *others: Dataset) -> Dataset:
         """Apply a function to each part that is there, and to the same part of the others."""
-        return Dataset(
-            **{
-                name: function(part, *(getattr(other, name) for other in others))
-                for name, part in self.named.items()
-            }
-        )
+        parts = zip(self, *others, strict=True)
+        return Dataset(*[None if each[0] is None else function(*each) for each in parts])
 
     def only(self, parts: Dataset) -> Dataset:
         """Leave out the parts that another record of parts lacks."""
-        return Dataset(**{name: self._asdict()[name] for name in parts.named})
+        return parts.map(lambda _, part: part, self)
 
     def take(self, indices: NDArray[np.integer]) -> Dataset:
         """Return the records at `indices`; see :func:`take_records`."""
