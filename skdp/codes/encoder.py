@@ -31,7 +31,7 @@ least:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -164,18 +164,11 @@ def _learn_dense(
         return Learned(changes[rows], prior, units)
 
     whole = view(slice(None))
-    parts = []
-    for place in range(_N_FOLDS):
-        fold = slice(place, None, _N_FOLDS)
-        learned = view(np.delete(np.arange(len(values)), fold))
-        around = values[fold] - learned.prior.mean
-        parts.append(_Part(learned, around, changes[fold], reach * math.sqrt(additive)))
+    parts = _hold_out(view, values, changes, reach * math.sqrt(additive))
     covariance = whole.prior.covariance
-    # Nothing differs between pilots, or most pairs do not change it.
-    if not covariance.any() or not all(part.learned.prior.change.any() for part in parts):
-        return None
-    tried = _try_candidates(parts, whole, noises)
-    if not tried:
+    differ = covariance.any() and all(part.learned.prior.change.any() for part in parts)
+    tried = _try_candidates(parts, whole, noises) if differ else []
+    if not tried:  # as where pilots are alike, or most pairs change nothing
         return None
     unread = sum(part.error(np.zeros((0, values.shape[1])), 0.0) for part in parts)
     encoder = _choose(tried, unread, are_alike).encoder
@@ -190,6 +183,18 @@ def _learn_dense(
         removable=with_code.T @ with_code / np.trace(covariance),
     )
     return code, covariance, units.back @ (size * kept.T)
+
+
+def _hold_out(
+    view: Callable[[NDArray[np.intp]], Learned], values: Matrix, changes: Matrix, reach: float
+) -> list[_Part]:
+    """Learn from all folds but one, to judge on that one."""
+    parts = []
+    for place in range(_N_FOLDS):
+        fold = slice(place, None, _N_FOLDS)
+        learned = view(np.delete(np.arange(len(values)), fold))
+        parts.append(_Part(learned, values[fold] - learned.prior.mean, changes[fold], reach))
+    return parts
 
 
 def _try_candidates(
