@@ -92,11 +92,11 @@ __all__ = [
 
 
 WINGS = {"accounting", "audit", "bounds", "codes", "displays", "functions", "risk"}
-"""Modules with names of their own, imported when they are asked for: they take time."""
+"""Modules with names of their own. They are imported on first use, because that takes time."""
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import the modules that look back at a release when they are asked for: they take time."""
+    """Import one of `WINGS` on first use."""
     if name in WINGS:
         return importlib.import_module(f"skdp.{name}")
     raise AttributeError(f"module 'skdp' has no attribute {name!r}")

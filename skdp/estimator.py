@@ -21,16 +21,15 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.room import undisturbed
-from skdp.core.types import Container, Estimator, Method, Scoring, Values
+from skdp.core.types import Container, Decorated, Estimator, Scoring, Values
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning.checks import check_fit, check_holds_no_record, check_parameters, example_dataset
-from skdp.planning.making import least_spend
-from skdp.planning.preparation import prepare
-from skdp.planning.ways import way_of
+from skdp.planning.making import least_spend, make_plan
+from skdp.planning.preparation import prepare, rehearse_methods
 from skdp.result import Release, below_promise
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -53,9 +52,9 @@ def _of_release(
     return call
 
 
-def _released_is(is_kind: Callable[[Estimator], bool]) -> Callable[[Method], Method]:
+def _released_is(is_kind: Callable[[Estimator], bool]) -> Callable[[Decorated], Decorated]:
     """Hide a method unless the released estimator, or before fit the one given, is of a kind."""
-    return available_if(lambda self: is_kind(getattr(self, "estimator_", self.estimator)))
+    return available_if(lambda self: is_kind(self._model))
 
 
 class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
@@ -318,12 +317,12 @@ class PrivateEstimator(PrivateModel):
         UtilityWarning
             If the release may be worth no more than public records alone, or than a guess.
         """
-        dataset = check_fit(self, X, y, sample_weight)
-        # of the records as given, and before a draw from the oracle
-        check_holds_no_record(self, Dataset(X, y, sample_weight))
+        way, given = check_parameters(self), Dataset(X, y, sample_weight)
+        dataset = check_fit(way, given)
+        check_holds_no_record(way, given)  # as they came, and before a draw from the oracle
         accountant = find_accountant(self.accountant)
         try:
-            accountant._rehearse(self._least_spend())  # before pairs are sampled
+            accountant.rehearse(least_spend(self.mechanism, self.sensitivity))
         except BudgetExceededError as error:
             error.add_note(
                 "A search of scikit-learn pays for a fit of each candidate for each fold and once "
@@ -332,13 +331,13 @@ class PrivateEstimator(PrivateModel):
                 "is given error_score='raise'. See the page on budgets."
             )
             raise
-        prepared = prepare(self, dataset)
-        prepared.rehearse_methods(X)
-        plan = prepared.plan()
-        released = plan._execute_checked(prepared.example, random_state=self.random_state)
+        draft = prepare(way, dataset)
+        rehearse_methods(draft, X)
+        plan = make_plan(draft)
+        released = plan.run(draft.example, plan.pay(random_state=self.random_state))
         return self._keep(plan, released)
 
-    def _least_spend(self) -> dict[str, Any]:
+    def least_spend(self) -> dict[str, Any]:
         """Return what a fit spends at least, which does not depend on the number of records."""
         check_parameters(self)
         return least_spend(self.mechanism, self.sensitivity)
@@ -384,13 +383,13 @@ class PrivateEstimator(PrivateModel):
         ['coef_', 'intercept_']
         """
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
-        check_parameters(self)
-        sensitivity = way_of(self).start(n_samples)
+        way = check_parameters(self)
+        sensitivity = way.start(n_samples)
         allow_nan = takes(self.estimator, "allow_nan")
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
         if example.y is None and sensitivity.draws_from is not None:
             drawn = sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
-            example = Dataset(example.X, *drawn.parts[1:])
-        prepared = prepare(self, check_fit(self, *example), scoring, is_private=False)
-        prepared.rehearse_methods(example.X)
-        return prepared.plan()
+            example = drawn._replace(X=example.X)
+        draft = prepare(way, check_fit(way, example), scoring, is_private=False)
+        rehearse_methods(draft, example.X)
+        return make_plan(draft)

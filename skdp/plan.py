@@ -6,7 +6,8 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +21,18 @@ from skdp.accounting.payer import (
 )
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, warn
-from skdp.core.dataset import Dataset, as_dataset, n_records
+from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.exact import above, below, finite, short_above, short_below
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
+from skdp.core.oracle import Oracle
 from skdp.core.plain import check_gaps
 from skdp.core.room import evaluate_privately, spare, undisturbed
 from skdp.core.schema import Schema, declared, describe_columns, describe_key
 from skdp.core.target import Target, replaces
-from skdp.core.types import Container, Matrix, Values
+from skdp.core.types import Container, Estimator, Matrix, Scoring, Values
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
-from skdp.functions.choice import ChoiceTarget
-from skdp.functions.released_density import misplaced
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.result import Release
@@ -46,17 +46,26 @@ from skdp.results.names import (
     flat_numbers,
     repaired,
 )
-from skdp.results.simulation import HasExpectedScore
+from skdp.results.simulation import (
+    EVALUATIONS_OF_A_DATASET,
+    LEAST_DATASETS,
+    MADE_UP,
+    MOST_DATASETS,
+    ORACLE,
+    ExpectedScore,
+    Simulation,
+)
 from skdp.results.summary import plan_text
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.store import STORE, key_in_store
 from skdp.sensitivity.trial import check_is_public
 
 FAR = 2.0**30  # a value hardly exceeds so many sensitivities
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasePlan(HasExpectedScore):
+class ReleasePlan:
     """Everything that is settled about a release before private data is looked at.
 
     A plan is made by :func:`plan_release` or :meth:`PrivateEstimator.plan`, and is public. It can
@@ -86,7 +95,7 @@ class ReleasePlan(HasExpectedScore):
     classes : list of ndarray, or None, default=None
         The public class labels, output by output.
     prepare : callable or None, default=None
-        ``prepare(X, y, sample_weight)`` brings data into the form that they have in `fit`.
+        ``prepare(dataset)`` brings data into the form that they have in `fit`.
     seconds : float, default=0.0
         How long sampling took.
     n_alternatives : int of at least 1, default=1
@@ -103,11 +112,11 @@ class ReleasePlan(HasExpectedScore):
     accountant : PrivacyAccountant or None, default=None
         The budget that pays for an execution that names none. A pickle takes that of an open block
         of :meth:`PrivacyAccountant.as_default` along.
+    advice : str, default=""
+        The setting that may score more than the expected score by over .05; empty for none.
 
     Attributes
     ----------
-    advice : str
-        The setting that may score more than the expected score by over .05; empty for none.
     guarantee : PrivacyGuarantee
         The promise of a release with noise from the operating system.
     n_evaluations : int
@@ -154,8 +163,16 @@ class ReleasePlan(HasExpectedScore):
     True
     """
 
+    target: Target
+    schema: Schema
+    n_samples: int
+    mechanism: Mechanism
+    sensitivity: SensitivityEstimate | KnownSensitivity
+    oracle: Oracle | None = field(default=None, repr=False)
+    made_up: Oracle | None = field(default=None, repr=False)
+    scoring: Scoring = field(default=None, repr=False)
     classes: list[NDArray] | None = None
-    prepare: Callable[..., Dataset] | None = field(default=None, repr=False)
+    prepare: Callable[[Dataset], Dataset] | None = field(default=None, repr=False)
     seconds: float = 0.0
     n_alternatives: int = 1
     settled: tuple[Target, SensitivityEstimate | KnownSensitivity | None, str] | None = field(
@@ -164,7 +181,7 @@ class ReleasePlan(HasExpectedScore):
     names: list[str] | None = None
     gaps: frozenset[int] | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
-    advice: str = field(default="", init=False, repr=False)
+    advice: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as after `dataclasses.replace`."""
@@ -238,44 +255,34 @@ class ReleasePlan(HasExpectedScore):
         check_accountant(accountant, "ReleasePlan.execute")
         byte_source(random_state)  # refuses what is no seed
         self._check_settled()
-        return self._execute_checked(self._checked(X, y, sample_weight), accountant, random_state)
+        dataset = self._checked(as_dataset((X, y, sample_weight), "The private dataset"))
+        return self.run(dataset, self.pay(accountant, random_state))
 
-    def _execute_checked(
-        self,
-        dataset: Dataset,
-        accountant: PrivacyAccountant | None = None,
-        random_state: int | None = None,
-    ) -> Release:
-        """Release from records in the form of the plan, which are not checked again."""
+    def pay(
+        self, accountant: PrivacyAccountant | None = None, random_state: int | None = None
+    ) -> Payment:
+        """Let a budget pay for one release, as `execute` does."""
         noise = byte_source(random_state)
         accountant = self.accountant if accountant is None else accountant
         warn_if_uncharged(accountant)
         accountant = find_accountant(accountant)
         alone = not accountant.is_kept
         guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
-        described = str(self)  # whatever may fail comes before the payment
+        str(self)  # whatever may fail comes before the payment
         law = self.mechanism.noise_law
         accountant.spend(guarantee, law=law, label=self.target.description)
-        seed = int.from_bytes(noise.bytes(4), "little") >> 1
-        return self._release_paid(dataset, guarantee, accountant.total(), described, noise, seed)
+        return Payment(guarantee, accountant.total(), noise, draw_seed(noise))
 
-    def _release_paid(
-        self,
-        dataset: Dataset,
-        guarantee: PrivacyGuarantee,
-        budget: BudgetTotal,
-        described: str,
-        noise: ByteSource,
-        seed: int,
-    ) -> Release:
-        """Release what has been paid for, from records that are not checked again."""
+    def run(self, dataset: Dataset, paid: Payment) -> Release:
+        """Release what has been paid for, from records in the form of the plan."""
+        described = str(self)
         add_noise = spare(self.mechanism).release_with_errors
         value, errors = evaluate_privately(  # the one private evaluation
             self.sensitivity.bounded(spare(self.target)),
             dataset,
-            seed=seed,
+            seed=paid.seed,
             shape=self.sensitivity.shape,
-            add_noise=lambda exact: add_noise(exact, self.sensitivity.value, noise),
+            add_noise=lambda exact: add_noise(exact, self.sensitivity.value, paid.noise),
         )
         if np.isnan(value).any():
             raise PrivateEvaluationError(
@@ -285,40 +292,34 @@ class ReleasePlan(HasExpectedScore):
                 "value first, or correct the sensitivity."
             )
         try:
-            return self._package(value, errors, guarantee, budget, described)
+            return self._package(value, errors, paid, described)
         except Exception as error:  # raised by a target of the user
             written = np.asarray(value).tolist()  # every digit
             error.add_note(f"The budget has paid, and what was released is {written!r}.")
             raise
 
-    def _package(
-        self,
-        value: Any,
-        errors: Matrix | None,
-        guarantee: PrivacyGuarantee,
-        budget: BudgetTotal,
-        described: str,
-    ) -> Release:
+    def _package(self, value: Any, errors: Matrix | None, paid: Payment, described: str) -> Release:
         """Make the Release of a released value."""
+        guarantee = paid.guarantee
         target = self.target.with_noise(self.mechanism, self.sensitivity.value, errors)
         restored = target.restore(value)
-        numbers = None if self.mechanism.chooses else self._named(value)
+        numbers = None if self.mechanism.chooses else self._by_name(value)
         labels = axis_labels(self.names, target, None if numbers is None else value, restored)
         code, shape, priors = self.mechanism.geometry.code, self.sensitivity.shape, None
-        most, conflict, out_of_box = 0.0, "", misplaced(restored)
+        most, conflict, remark = 0.0, "", target.remark(restored)
         if code is not None and shape is not None:
             deviations = code.deviations.reshape(shape)
             planned = self.mechanism.standard_errors(shape, self.sensitivity.value)
             if errors is not None and planned is not None:  # a prior that is contradicted is wider
                 wider = np.divide(errors, planned, out=np.ones(shape), where=planned > 0)
                 deviations = deviations * np.maximum(wider, 1)
-            priors = self._named(deviations)
+            priors = self._by_name(deviations)
         if code is not None and errors is not None and numbers is not None:
             far = flat_numbers(target.by_name(distance_from_prior(code, value, errors))[0])
             most = float(far.max(initial=0))
             names = flat_names(numbers, labels)
             conflict = describe_conflict(most, names[far.argmax()] if most else "", guarantee.gamma)
-        for each in filter(None, (conflict if guarantee.gamma else "", out_of_box)):
+        for each in filter(None, (conflict if guarantee.gamma else "", remark)):
             warn(each)
         schema = None if self.oracle is None else self.schema  # else it has categories of the data
         mechanism = copy.copy(self.mechanism)  # that of the plan may be edited
@@ -329,19 +330,19 @@ class ReleasePlan(HasExpectedScore):
             restored,
             guarantee,
             self.sensitivity,
-            budget,
-            standard_errors=self._named(errors),
+            paid.budget,
+            standard_errors=self._by_name(errors),
             numbers=numbers,
             prior_errors=priors,
             plan=described,
             labels=labels,
             simulator=None if mechanism.chooses else simulator,
             prior_conflict=most,
-            warning=" ".join(filter(None, (conflict, out_of_box))),
+            warning=" ".join(filter(None, (conflict, remark))),
             repaired=repaired(restored, numbers),
         )
 
-    def _named(self, numbers: Matrix | None) -> NDArray[np.float64] | Values | None:
+    def _by_name(self, numbers: Matrix | None) -> NDArray[np.float64] | Values | None:
         return None if numbers is None else self.target.by_name(numbers)[0]
 
     def _check_settled(self) -> None:
@@ -362,13 +363,12 @@ class ReleasePlan(HasExpectedScore):
                 "FunctionTarget(target, key=...)."
             )
 
-    def _checked(self, *parts: Container) -> Dataset:
+    def _checked(self, dataset: Dataset) -> Dataset:
         """Return private data in the form of the plan, or refuse them."""
-        dataset = as_dataset(parts, "The private dataset")
         check_is_public(self.oracle, dataset)
         if self.prepare is not None:
-            dataset = self.prepare(*dataset)
-        lengths = list(map(n_records, dataset.parts))
+            dataset = self.prepare(dataset)
+        lengths = list(dataset.lengths.values())
         if set(lengths) != {self.n_samples}:
             raise ValueError(
                 f"The private dataset must have {self.n_samples} records in each of its parts, as "
@@ -422,15 +422,85 @@ class ReleasePlan(HasExpectedScore):
         shape = self.sensitivity.shape
         if shape is None:
             return None
-        return self._named(self.mechanism.standard_errors(shape, self.sensitivity.value))
+        return self._by_name(self.mechanism.standard_errors(shape, self.sensitivity.value))
 
     @property
     def share_learned(self) -> float:
         """Share of the prior variance that a release removes."""
         return self.mechanism.share_learned(self.sensitivity.value)
 
+    @property
+    def n_evaluations(self) -> int:
+        """Number of evaluations on public records."""
+        n_pairs, code = self.sensitivity.n_measured, self.sensitivity.geometry.code
+        drawn = n_pairs or self.oracle is not None
+        return 2 * (n_pairs + (0 if code is None else code.n_pilot_pairs)) if drawn else 0
+
+    @property
+    def expected_score(self) -> ExpectedScore | None:
+        """The score of such a release on public datasets."""
+        return self._simulated[0]
+
+    @cached_property
+    def public_estimator(self) -> Estimator | None:
+        """The model of the public records alone."""
+        value = None if self.oracle is None else self._simulated[1]
+        return None if value is None else self.target.restore(value)
+
+    @cached_property
+    def _simulated(self) -> tuple[ExpectedScore | None, Matrix | None]:
+        """The score and the public value."""
+        simulation = self.simulate()
+        if simulation is None:
+            return None, None
+
+        def simulated() -> tuple[ExpectedScore | None, Matrix | None]:
+            scores = simulation.scores(self.mechanism, self.scoring)
+            return scores, simulation.public_value(self.mechanism)
+
+        facts: Any = self.target, simulation.oracle, self.n_samples, simulation.seed, self.schema
+        size = self.sensitivity.value
+        others = simulation.n_datasets, self.mechanism, size, self.scoring
+        return STORE.made(key_in_store(*facts, *others), simulated)
+
+    def simulate(
+        self,
+        n_datasets: int | None = None,
+        seed: int | None = None,
+        test_oracle: Oracle | None = None,
+    ) -> Simulation | None:
+        """Return public datasets to release and to score, None where nothing can be scored.
+
+        By default there are a few, which cost little beside the evaluations.
+        """
+        oracle = self.oracle or self.made_up
+        if oracle is None or self.mechanism.chooses or not replaces(self.target, "restore"):
+            return None
+        few = min(MOST_DATASETS, self.n_evaluations // EVALUATIONS_OF_A_DATASET)
+        return Simulation(
+            *(self.target, self.sensitivity, self.n_samples, oracle, self.schema),
+            n_datasets=max(LEAST_DATASETS, few) if n_datasets is None else n_datasets,
+            seed=self.sensitivity.sampled_with or 0 if seed is None else seed,
+            test_oracle=test_oracle,
+            records=MADE_UP if self.oracle is None else ORACLE,
+        )
+
     def __str__(self) -> str:
         return plan_text(self)
+
+
+class Payment(NamedTuple):
+    """What has been paid for: a promise, and the noise and the seed of the fits for it."""
+
+    guarantee: PrivacyGuarantee
+    budget: BudgetTotal
+    noise: ByteSource
+    seed: int
+
+
+def draw_seed(noise: ByteSource) -> int:
+    """Draw a seed in [0, 2^31) for private fits."""
+    return int.from_bytes(noise.bytes(4), "little") >> 1
 
 
 def of_all(gamma: float, confidence: float | None, n: int) -> tuple[float, float | None]:
@@ -455,8 +525,7 @@ def of_each(
 
 def check_chooses(mechanism: Mechanism, target: Target) -> None:
     """Refuse a mechanism that chooses a response where numbers are to be released."""
-    restores_numbers = replaces(target, "restore") and not isinstance(target, ChoiceTarget)
-    if mechanism.chooses and restores_numbers:
+    if mechanism.chooses and replaces(target, "restore") and not target.chooses:
         raise ValueError(
             f"{type(mechanism).__name__} chooses one of several responses, and here numbers are "
             f"to be released: {target.description}. Use a mechanism that adds noise, such as "

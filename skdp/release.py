@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from numpy.typing import ArrayLike
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_accountant
 from skdp.core.checks import check_count, shown
-from skdp.core.dataset import Dataset, as_dataset, n_records
+from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.room import undisturbed
 from skdp.core.target import Target, as_function_target, as_target
 from skdp.core.types import Container
@@ -20,7 +19,7 @@ from skdp.mechanisms.noise import byte_source
 from skdp.plan import ReleasePlan
 from skdp.planning.aggregate import FunctionBlocks, SampleAndAggregate
 from skdp.planning.checks import example_dataset, settle_form
-from skdp.planning.making import check_mechanism, least_spend, make_plan, rehearse
+from skdp.planning.making import Draft, check_mechanism, least_spend, make_plan
 from skdp.result import Release
 from skdp.results.names import as_names
 from skdp.sensitivity.base import Sensitivity
@@ -154,7 +153,7 @@ def release(
     'high'
     """
     dataset = as_dataset((X, y, sample_weight), "The private dataset")
-    lengths = list(map(n_records, dataset.parts))
+    lengths = list(dataset.lengths.values())
     if len(set(lengths)) > 1:
         raise ValueError(
             "The private dataset must have as many responses and weights as records. "
@@ -165,12 +164,13 @@ def release(
     byte_source(random_state)  # refuses what is no seed before any work is done
     check_accountant(accountant, "release")
     check_mechanism(mechanism, "release")
-    check_is_public(getattr(sensitivity, "draws_from", None), dataset)
+    if isinstance(sensitivity, Sensitivity):
+        check_is_public(sensitivity.draws_from, dataset)
     pays = find_accountant(accountant)
-    pays._rehearse(least_spend(mechanism, sensitivity))  # before pairs are sampled
+    pays.rehearse(least_spend(mechanism, sensitivity))  # before pairs are sampled
     given = target, mechanism, sensitivity, responses, names, ranges
     plan, dataset = plan_for(dataset, lengths[0], *given)
-    return plan._execute_checked(dataset, accountant, random_state)
+    return plan.run(dataset, plan.pay(accountant, random_state))
 
 
 @undisturbed
@@ -258,8 +258,8 @@ def plan_for(
 ) -> tuple[ReleasePlan, Dataset]:
     """Make the plan, and return the example records in its form."""
     aggregate = SampleAndAggregate() if sensitivity == "aggregate" else sensitivity
-    derived = isinstance(aggregate, SampleAndAggregate)
-    if derived != (ranges is not None):
+    is_derived = isinstance(aggregate, SampleAndAggregate)
+    if is_derived != (ranges is not None):
         raise ValueError(
             "The 'ranges' parameter of release must be given with sensitivity='aggregate', and "
             f"with no other. Got {shown(ranges)}."
@@ -278,13 +278,10 @@ def plan_for(
         target = ChoiceTarget(target, responses)
     mechanism.guarantee()  # refuses its own parameters before any work is done
     known = as_sensitivity(sensitivity, mechanism, n_samples)
-    if isinstance(known, SensitivitySampler) and getattr(mechanism, "code", None) == "auto":
+    if isinstance(known, SensitivitySampler) and mechanism.code == "auto":
         mechanism = mechanism.with_code(None)  # a statistic is not drawn towards a prior unasked
     example = example_dataset(n_samples, like, known, "plan_release", target.allow_nan)
     known, schema, example = settle_form(known, example, target.allow_nan)
-    names = as_names(names, mechanism)
-    if isinstance(target, FunctionBlocks):
-        bound = target.known.in_norm(mechanism.geometry.order)
-        rehearse(mechanism, target.ranges.mean(axis=0), bound.value)
-    options: Any = {"mechanism": mechanism, "sensitivity": known, "derived": derived}
-    return make_plan(target, schema, example, names=names, **options), example
+    listed = as_names(names, mechanism)
+    draft = Draft(target, schema, example, mechanism, known, is_derived, names=listed)
+    return make_plan(draft), example

@@ -33,7 +33,7 @@ from skdp import (
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.core.dataset import Dataset
-from skdp.planning.blocks import sharpened
+from skdp.planning.blocks import sharpen
 from tests import attack_routes as routes
 
 X, y = make_classification(
@@ -357,11 +357,11 @@ def test_the_share_of_a_rare_class_is_released():
 def test_sharper_scores_keep_their_means_and_vary_as_rules():
     rng = np.random.default_rng(0)
     timid = 0.05 * rng.standard_normal((1000, 3)) + [-0.6, 0.0, 0.3]
-    told = sharpened(timid, 0.2)
+    told = sharpen(timid, 0.2)
     np.testing.assert_allclose(told.mean(axis=0), timid.mean(axis=0), atol=1e-9)
     assert 0.2 <= told.var(axis=0).mean() < 0.3
     np.testing.assert_array_equal(told.argsort(axis=0), timid.argsort(axis=0))
-    sure = sharpened(np.where(timid > 0, 5.0, -5.0), 0.2)
+    sure = sharpen(np.where(timid > 0, 5.0, -5.0), 0.2)
     assert (np.abs(sure) <= 1).all()
 
 

@@ -84,3 +84,19 @@ def test_what_depends_on_chance_is_run_again_where_that_is_asked_for():
     command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "--runs", "3"]
     run = subprocess.run([*command, *paths], cwd=ROOT, capture_output=True, text=True)
     assert "6 passed" in run.stdout  # three doctests, and one test three times
+
+
+def test_each_word_of_the_glossary_names_one_class_at_most():
+    found = {}
+    for path in sorted((ROOT / "skdp").rglob("*.py")):  # classes, and aliases of types
+        defined = r"^(?:class |(?=[A-Z]\w*[a-z]\w*(?:: TypeAlias)? = ))(\w+)"
+        for name in re.findall(defined, path.read_text(), re.M):
+            found.setdefault(name, []).append(path.stem)
+    assert {"Dataset", "Target", "Rows", "PilotPairs"} <= found.keys()
+    assert {name: modules for name, modules in found.items() if len(modules) > 1} == {}
+    glossary = (ROOT / "docs" / "glossary.md").read_text().split("```{glossary}")[1]
+    words = re.findall(r"^(\w[\w ]*)$", glossary, re.M)
+    assert {"code", "pilot pair"} <= set(words)
+    for word in words:
+        name = word.title().replace(" ", "")
+        assert len({name, f"{name}s"} & found.keys()) <= 1, word

@@ -43,16 +43,23 @@ def function_of(attribute):
     return attribute if own else None
 
 
-# What plans call on a mechanism, beyond what users do.
-OF_MECHANISMS = (*("release_with_errors", "share_learned", "unit_deviation", "with_code"),)
+# What the parts of the library call on each other, beyond what users do.
+BETWEEN_PARTS = {
+    skdp.Mechanism: {"release_with_errors", "share_learned", "unit_deviation", "with_code"},
+    skdp.Target: {"check_oracle", "light", "remark", "warning"},
+    skdp.ReleasePlan: {"pay", "run", "simulate"},
+    skdp.PrivateEstimator: {"least_spend"},
+    skdp.SensitivitySampler: {"draw_seed", "shaken_pilots"},
+    skdp.accounting.PrivacyAccountant: {"rehearse"},
+}
 
 
 def methods_of(cls):
     """Names of the public methods of a class, but for those that only plans call."""
     names = [name for name in dir(cls) if not name.startswith("_")]
+    between = {n for base, each in BETWEEN_PARTS.items() if issubclass(cls, base) for n in each}
+    names = [name for name in names if name not in between]
     called = {name for base in (Sensitivity, Settled) for name in vars(base)}
-    if issubclass(cls, skdp.Mechanism):
-        names = [name for name in names if name not in OF_MECHANISMS]
     names = [n for n in names if n not in called or getattr(vars(cls).get(n), "__doc__", None)]
     return [name for name in names if function_of(inspect.getattr_static(cls, name))]
 

@@ -1,6 +1,7 @@
 """What a plan says about the worth of a release, before anything is paid for."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,9 @@ from skdp import (
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.planning.checks import check_parameters
+from skdp.planning.making import make_plan
+from skdp.planning.preparation import prepare
 from skdp.sensitivity.store import STORE
 from tests import helpers
 from tests.helpers import sampler
@@ -139,11 +143,11 @@ def test_advice_names_predictions_where_these_score_more_at_no_further_fit(monke
     n_fits = len(sizes) - len(students)
     sizes.clear()
     STORE.clear()
-    monkeypatch.setattr("skdp.planning.making.advise", lambda *_: "")
-    assert model.plan(100).advice == ""
+    way, example = check_parameters(model), known.public_dataset(100)
+    draft = prepare(way, example, is_private=False)
+    assert make_plan(replace(draft, predictions=None)).advice == ""
     assert sizes == [100] * n_fits
-    monkeypatch.delattr("skdp.planning.making.advise")  # a fit has no time for it
-    model.fit(*make_regression(100, 3, noise=1.0, random_state=1))
+    assert prepare(way, example).predictions is None  # a fit has no time for it
     assert f"advice          {plan.advice}" in str(plan)
     told = float(plan.advice.split()[-1])
     assert told > plan.expected_score.private.mean() + 0.05

@@ -134,7 +134,7 @@ class Releases(RuleBasedStateMachine):
         guarantee = LaplaceMechanism(epsilon).guarantee()
         allowed = sum(self.spent) + n_times * epsilon <= LIMIT
         try:
-            self.accountant._rehearse(*[{"guarantee": guarantee}] * n_times)
+            self.accountant.rehearse(*[{"guarantee": guarantee}] * n_times)
             assert allowed
         except BudgetExceededError:
             assert not allowed

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import skdp
 from skdp import LaplaceMechanism, Mechanism
+from skdp.accounting import PrivacyAccountant
 from skdp.audit import audit_estimator, audit_release
 from tests import helpers
 
@@ -139,12 +140,13 @@ def test_an_audit_of_the_mechanism_finds_twice_the_change_and_not_the_promised_o
     assert not silent.violated
 
 
-def test_the_example_refuses_too_fine_a_grid_before_private_data_are_read(parts, data, monkeypatch):
-    monkeypatch.setattr("skdp.plan.evaluate_privately", None)
+def test_the_example_refuses_too_fine_a_grid_before_private_data_are_read(parts, data):
     model = private(parts, "mechanism")
     model.mechanism.bits = 60
+    model.accountant = PrivacyAccountant(":memory:", epsilon=10.0)
     with pytest.raises(ValueError, match="'bits' of GridMechanism"):
         model.fit(*data)
+    assert model.accountant.total().n_releases == 0
 
 
 class FloatingPoint(Mechanism):

@@ -156,7 +156,7 @@ class PrivacyAccountant:
         """
         self._account.commit(self._row(guarantee, law, label), guarantee)
 
-    def _rehearse(self, *spends: Mapping[str, Any]) -> None:
+    def rehearse(self, *spends: Mapping[str, Any]) -> None:
         """Refuse releases that the budget does not allow together, by the parameters of `spend`."""
         self._account.check([(self._row(**each), each["guarantee"]) for each in spends])
 
@@ -180,12 +180,12 @@ class PrivacyAccountant:
             If so many fits would exceed a limit. The message says how many fit.
         """
         n_fits = check_count("n_fits", n_fits, "PrivacyAccountant.check")
-        if not hasattr(model, "_least_spend"):
+        if not hasattr(model, "least_spend"):
             raise TypeError(
                 "The 'model' parameter of PrivacyAccountant.check must be a PrivateEstimator. "
                 f"Got {shown(model)}."
             )
-        self._rehearse(*[model._least_spend()] * n_fits)
+        self.rehearse(*[model.least_spend()] * n_fits)
 
     def _row(
         self, guarantee: PrivacyGuarantee, law: NoiseLaw | None = None, label: str | None = None

@@ -68,7 +68,7 @@ def find_large_sensitivity(
     named tuple
         Of the largest `norm`, to be compared with ``SensitivityEstimate.value``: the epsilon of the
         pair is about that many times larger; the `record` of the first dataset and the `other` that
-        replaces it in the second, each a named tuple of X, y and sample_weight; the `pair` of
+        replaces it in the second, each a named tuple with X and y; the `pair` of
         datasets; and `n_pairs`, how many were evaluated. All records are public: they come from
         the oracle, or mix coordinates of several of its records.
 
@@ -99,7 +99,7 @@ def find_large_sensitivity(
         base, two = (pool.take(each) for each in np.split(np.arange(n_samples + 1), [-2]))
         place, height = int(rng.integers(n_samples)), -np.inf
         for move in range(min(1 + MOVES_PER_START, n_iter - n_pairs)):
-            moved = _moved(two, pool, rng) if move else two
+            moved = _move(two, pool, rng) if move else two
             pair = neighboring_pair(_joined(base, moved), place)
             norm = -np.inf
             with warnings.catch_warnings(), np.errstate(all="ignore"), suppress(Exception):
@@ -126,7 +126,7 @@ def _joined(records: Dataset, more: Dataset) -> Dataset:
     return Dataset(*map(join_records, records.parts, more.parts))
 
 
-def _moved(two: Dataset, pool: Dataset, rng: np.random.Generator) -> Dataset:
+def _move(two: Dataset, pool: Dataset, rng: np.random.Generator) -> Dataset:
     """Change one of the two records: as a whole, or in one coordinate."""
     place, donor = int(rng.integers(2)), int(rng.integers(pool.n_records))
     if isinstance(pool.X, np.ndarray) and pool.X.ndim == 2 and rng.random() < 0.75:

@@ -172,7 +172,7 @@ def audit_estimator(
     """
     check_is_fitted(private_estimator, "guarantee_")
     plan = private_estimator.plan_
-    dataset = plan.prepare(X, y if len(plan.schema.parts) > 1 else None)  # as fit leaves it out
+    dataset = plan.prepare(Dataset(X, y).only(plan.schema.parts))  # as fit leaves out y
     n = dataset.n_records
     check_count("pairs", pairs, "audit_estimator", at_most=None if record is None else n)
     seed = public_seed(rng, "rng", "audit_estimator")
@@ -191,7 +191,7 @@ def audit_estimator(
     lower_bounds, norms = np.array(outcomes, dtype=np.float64).T
     covered = record is None or promise.gamma == 0
     exceeding = int((lower_bounds > promise.epsilon).sum())
-    n_calibrating = len(getattr(known, "norms", ()))
+    n_calibrating = known.n_measured
     p_value = exceedance_p_value(exceeding, pairs, promise.gamma, n_calibrating, alpha)
     return EstimatorAudit(
         lower_bounds=lower_bounds,
@@ -234,7 +234,7 @@ def _oracle_pairs(
             "The 'oracle' parameter of audit_estimator must be given: the estimator holds no "
             "SensitivitySampler to take it from. Or give a 'record'."
         )
-    if len(plan.schema.parts) == 1:
+    if plan.schema.parts.y is None:
         oracle = without_response(oracle)
     for child in np.random.SeedSequence(seed, spawn_key=AUDIT).spawn(pairs):
         rng = np.random.default_rng(child)
@@ -247,7 +247,7 @@ def _record_pairs(
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Put a record in the place of each of the first records of the dataset."""
     owner = "The 'record' parameter of audit_estimator"
-    one = Dataset(*as_dataset(record, owner).parts[: len(plan.schema.parts)])
+    one = as_dataset(record, owner).only(plan.schema.parts)
     if one.n_records != 1:
         raise ValueError(f"{owner} must be one record, such as X[:1]. Got {one.n_records}.")
     if plan.classes is not None and one.y is not None:
@@ -257,8 +257,7 @@ def _record_pairs(
     for place in range(pairs):
         order = np.arange(dataset.n_records)
         order[[place, -1]] = order[[-1, place]]  # the pair changes them back
-        joined = map(join_records, dataset.take(order).parts, one.parts)
-        yield neighboring_pair(Dataset(*joined), place)
+        yield neighboring_pair(dataset.take(order).map(join_records, one), place)
 
 
 def _audit_pair(

@@ -23,7 +23,7 @@ INSIDE = 1 - 1e-12  # the radius is shrunk by this factor, so that no rounding e
 MOVE_OF_MEAN = 0.4  # by a record, as a share of its move of the scores
 
 
-class Pilots(NamedTuple):
+class BlockPilots(NamedTuple):
     """Truths of random rules, shape (n, n_truths), and scores of a single block of each."""
 
     truths: Matrix
@@ -75,7 +75,7 @@ def clip(numbers: Matrix, radius: float) -> Matrix:
 def learn_block_code(
     truths: Matrix,  # of random rules at all public records, shape (n_rules, n_records * n_outputs)
     along: tuple[Matrix, Matrix],  # the axes of the truths, and the variances along them
-    pilots: dict[int, Pilots],  # by number of blocks
+    pilots: dict[int, BlockPilots],  # by number of blocks
     anchors: NDArray[np.intp],  # places of the truths at which models are read
     n_outputs: int,
     move: float,  # how far a record moves the mean response in L2

@@ -16,8 +16,8 @@ _LEAST_CHANGE = 1e-3  # of the largest change: directions said to change less ar
 _ORDINARY = math.sqrt(2 / math.pi)  # mean absolute value of a normal variable of variance 1
 
 
-class Rows(NamedTuple):
-    """Rows of a candidate in output units, and what their weights follow from."""
+class Directions(NamedTuple):
+    """The rows of a candidate in output units, and the numbers that determine their weights."""
 
     matrix: Matrix
     changes: Matrix
@@ -34,7 +34,7 @@ class Rows(NamedTuple):
         return (weights[:, None] * self.matrix)[weights > 0]
 
 
-class Pilots(NamedTuple):
+class Learned(NamedTuple):
     """The changes of pilot pairs in output units, and the prior that the pilots make."""
 
     changes: Matrix
@@ -53,13 +53,15 @@ class Pilots(NamedTuple):
         return np.maximum(sizes, _LEAST_CHANGE * sizes.max())
 
 
-def _principal(pilots: Pilots, order: int) -> Rows:
+def _principal(pilots: Learned, order: int) -> Directions:
     """Take the axes along which models differ."""
     variances, axes = np.linalg.eigh(pilots.prior.covariance)
-    return Rows(axes.T, pilots.sizes(axes.T, order), _above_rounding(variances), np.ones(len(axes)))
+    return Directions(
+        axes.T, pilots.sizes(axes.T, order), _above_rounding(variances), np.ones(len(axes))
+    )
 
 
-def _contrasts(pilots: Pilots, order: int) -> Rows:
+def _contrasts(pilots: Learned, order: int) -> Directions:
     """Take the directions in which models differ most, compared to the change by one record."""
     change = pilots.prior.change.copy()
     change[np.diag_indices(len(change))] += _LEAST_CHANGE**2 * np.diag(change).max()
@@ -68,7 +70,7 @@ def _contrasts(pilots: Pilots, order: int) -> Rows:
     variances, axes = np.linalg.eigh(linalg.solve_triangular(root, half.T, lower=True))
     rows = linalg.solve_triangular(root, axes, lower=True, trans=1).T
     factors = np.sum((root @ axes) ** 2, axis=0)
-    return Rows(rows, pilots.sizes(rows, order), _above_rounding(variances), factors)
+    return Directions(rows, pilots.sizes(rows, order), _above_rounding(variances), factors)
 
 
 def _above_rounding(variances: Matrix) -> Matrix:
@@ -76,7 +78,7 @@ def _above_rounding(variances: Matrix) -> Matrix:
     return np.where(variances > least, variances, 0)
 
 
-def _square(rows: Matrix, pilots: Pilots, order: int) -> Rows:
+def _square(rows: Matrix, pilots: Learned, order: int) -> Directions:
     """Release all rows, with the weights of least expected error.
 
     Noise of the norm ``sum_j (a_j / w_j)^p`` to the power 1/p in each row makes a squared error
@@ -85,20 +87,20 @@ def _square(rows: Matrix, pilots: Pilots, order: int) -> Rows:
     """
     sizes = pilots.sizes(rows, order)
     weights = sizes ** (order / (order + 2))
-    return Rows(rows / weights[:, None], sizes / weights, np.empty(0), None)
+    return Directions(rows / weights[:, None], sizes / weights, np.empty(0), None)
 
 
-def _diagonal(pilots: Pilots, order: int) -> Rows:
+def _diagonal(pilots: Learned, order: int) -> Directions:
     """Take the values themselves."""
     return _square(pilots.units.scale[:, None] * pilots.units.back.T, pilots, order)
 
 
-def _metric_axes(pilots: Pilots, order: int) -> Rows:
+def _metric_axes(pilots: Learned, order: int) -> Directions:
     """Take the axes of the metric."""
     return _square(np.eye(len(pilots.prior.change)), pilots, order)
 
 
-def _predictive(pilots: Pilots, order: int) -> Rows:
+def _predictive(pilots: Learned, order: int) -> Directions:
     """Take the axes of the change by one record."""
     return _square(np.linalg.eigh(pilots.prior.change)[1].T, pilots, order)
 

@@ -31,7 +31,7 @@ least:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.codes.candidates import CANDIDATES, Pilots
+from skdp.codes.candidates import CANDIDATES, Learned
 from skdp.codes.pilots import (
     MAX_DENSE,
     MAX_RANK,
@@ -159,24 +159,49 @@ def _learn_dense(
     if are_alike:  # of points that are alike no change is to be feared that others do not show
         reach, additive = reach * math.sqrt(additive), 1.0
 
-    def view(rows: slice | NDArray[np.intp]) -> Pilots:
+    def view(rows: slice | NDArray[np.intp]) -> Learned:
         prior = Prior.of(values[rows], changes[rows], reach, unseen, additive)
-        return Pilots(changes[rows], prior, units)
+        return Learned(changes[rows], prior, units)
 
     whole = view(slice(None))
+    parts = _hold_out(view, values, changes, reach * math.sqrt(additive))
+    covariance = whole.prior.covariance
+    differ = covariance.any() and all(part.learned.prior.change.any() for part in parts)
+    tried = _try_candidates(parts, whole, noises) if differ else []
+    if not tried:  # as where pilots are alike, or most pairs change nothing
+        return None
+    unread = sum(part.error(np.zeros((0, values.shape[1])), 0.0) for part in parts)
+    encoder = _choose(tried, unread, are_alike).encoder
+    with_code = covariance @ encoder.T
+    code = PublicCode(
+        n_pilot_pairs=len(values),
+        shift=shift,
+        encoder=encoder @ units.to.T / size @ kept.T,
+        mean=center,
+        covariance=kept @ units.back.T @ with_code * size,
+        deviations=size * kept @ np.sqrt(np.sum(units.back * (covariance @ units.back), axis=0)),
+        removable=with_code.T @ with_code / np.trace(covariance),
+    )
+    return code, covariance, units.back @ (size * kept.T)
+
+
+def _hold_out(
+    view: Callable[[NDArray[np.intp]], Learned], values: Matrix, changes: Matrix, reach: float
+) -> list[_Part]:
+    """Learn from all folds but one, to judge on that one."""
     parts = []
     for place in range(_N_FOLDS):
         fold = slice(place, None, _N_FOLDS)
         learned = view(np.delete(np.arange(len(values)), fold))
-        around = values[fold] - learned.prior.mean
-        parts.append(_Part(learned, around, changes[fold], reach * math.sqrt(additive)))
-    covariance = whole.prior.covariance
-    # Nothing differs between pilots, or most pairs do not change it.
-    if not covariance.any() or not all(part.learned.prior.change.any() for part in parts):
-        return None
-    tried: list[_Candidate] = []
-    unread = sum(part.error(np.zeros((0, values.shape[1])), 0.0) for part in parts)
-    order = noises[0].order
+        parts.append(_Part(learned, values[fold] - learned.prior.mean, changes[fold], reach))
+    return parts
+
+
+def _try_candidates(
+    parts: list[_Part], whole: Learned, noises: Sequence[Noise]
+) -> list[_Candidate]:
+    """Return encoders learned from all pilots, with their errors on folds that were left out."""
+    tried, order = list[_Candidate](), noises[0].order
     for find in CANDIDATES:
         fitted, rows = [find(part.learned, order) for part in parts], find(whole, order)
         for noise in noises:
@@ -191,20 +216,7 @@ def _learn_dense(
             error = sum(part.error(own, deviation) for part, own in judged)
             if math.isfinite(error):
                 tried.append(_Candidate(error, encoder))
-    if not tried:
-        return None
-    encoder = _chosen(tried, unread, are_alike).encoder
-    with_code = covariance @ encoder.T
-    code = PublicCode(
-        n_pilot_pairs=len(values),
-        shift=shift,
-        encoder=encoder @ units.to.T / size @ kept.T,
-        mean=center,
-        covariance=kept @ units.back.T @ with_code * size,
-        deviations=size * kept @ np.sqrt(np.sum(units.back * (covariance @ units.back), axis=0)),
-        removable=with_code.T @ with_code / np.trace(covariance),
-    )
-    return code, covariance, units.back @ (size * kept.T)
+    return tried
 
 
 def _unseen(values: Matrix, differences: Matrix, n_samples: int) -> Matrix:
@@ -282,7 +294,7 @@ def _learn_wide(
 class _Part(NamedTuple):
     """The prior of some pilots, with the values around its mean and the changes of the others."""
 
-    learned: Pilots
+    learned: Learned
     values: Matrix
     changes: Matrix
     reach: float
@@ -317,7 +329,7 @@ class _Candidate(NamedTuple):
     encoder: Matrix
 
 
-def _chosen(tried: list[_Candidate], unread: float, are_alike: bool = False) -> _Candidate:
+def _choose(tried: list[_Candidate], unread: float, are_alike: bool = False) -> _Candidate:
     """Choose among those about as good as the best: all numbers if most can be learned, or few."""
     least = min(each.error for each in tried)
     good = [each for each in tried if each.error <= _AS_GOOD * least]

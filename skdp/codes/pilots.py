@@ -45,7 +45,7 @@ def center_of_alike(values: Matrix, n_outputs: int) -> Matrix:
 
 
 def unheeded(values: Matrix, differences: Matrix, metric: OutputMetric | None) -> NDArray[np.bool_]:
-    """Return which numbers vary in pilots, and by so little that the output does not heed it."""
+    """Return which numbers vary among pilots by too little to change the output."""
     matrix, _ = matrix_of(metric, values.shape[1])
     if matrix is None or isinstance(metric, KnownMetric):
         return np.zeros(values.shape[1], dtype=bool)
@@ -112,7 +112,9 @@ def matrix_of(metric: OutputMetric | None, d: int) -> tuple[Matrix | None, bool]
     """Return the matrix of a metric of d values, or its diagonal, and whether it is local."""
     if metric is None:
         return None, False
-    matrix = np.asarray(getattr(metric, "matrix", metric), dtype=np.float64)
+    matrix = np.asarray(
+        metric.matrix if isinstance(metric, KnownMetric | LocalMetric) else metric, dtype=np.float64
+    )
     if matrix.shape not in ((d,), (d, d)) or not np.isfinite(matrix).all():
         raise ValueError(
             f"The metric of the output must be a finite array of shape ({d},) or ({d}, {d}). "
@@ -139,7 +141,7 @@ def least_changes(differences: Matrix, metric: OutputMetric | None) -> Matrix:
 
 
 def with_least_changes(differences: Matrix, least: Matrix) -> Matrix:
-    """Add what is to be feared at least, with random signs: nothing is known of two together."""
+    """Add the least change of each number, with a random sign, since the pilots tell no signs."""
     low = np.flatnonzero(least)
     if not len(low):
         return differences

@@ -121,7 +121,7 @@ def _fill_absolute(factors: Matrix, variances: Matrix, changes: Matrix, budget: 
 
 
 def _price(prices: Matrix, costs: Matrix, budget: float) -> float:
-    """Find the price at which the inner minima spend the budget, or the highest that all pay."""
+    """Return the price at which the weights use up the budget, or the highest that all can pay."""
 
     @functools.cache  # both ends of the bracket are asked for again
     def excess(log_price: float) -> float:

@@ -24,35 +24,77 @@ from skdp.core.types import Container, Sample
 class Dataset(NamedTuple):
     """Records, with their responses if they have any, and with weights beside these."""
 
-    X: Container
+    X: Container = None
     y: Container = None
     sample_weight: Container = None
 
     @property
-    def parts(self) -> tuple[Container, ...]:
-        """The containers that are there: what a target or a fit is called with."""
-        if self.y is None:
-            return (self.X,)
-        return self[:2] if self.sample_weight is None else self[:]
+    def named(self) -> dict[str, Any]:
+        """The parts that are there, by name."""
+        named = zip(self._fields, self, strict=True)
+        return {name: part for name, part in named if part is not None}
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The parts that are there, in order: what a target is called with."""
+        return tuple(part for part in self if part is not None)
 
     @property
     def n_records(self) -> int:
         """The number of records in X."""
         return n_records(self.X)
 
-    def map(self, function: Callable[[Container], Container]) -> Dataset:
-        """Apply a function to each container that is there."""
-        return Dataset(*map(function, self.parts))
+    @property
+    def lengths(self) -> dict[str, int]:
+        """The number of records of each part, by what a part holds."""
+        return {getattr(HOLDS, name): n_records(part) for name, part in self.named.items()}
+
+    @property
+    def qualities(self) -> tuple[str, ...]:
+        """What is said of records that have more than X and y."""
+        return () if self.sample_weight is None else ("weighted",)
+
+    def map(self, function: Callable[..., Any], *others: Dataset) -> Dataset:
+        """Apply a function to each part that is there, and to the same part of the others."""
+        parts = zip(self, *others, strict=True)
+        return Dataset(*[None if each[0] is None else function(*each) for each in parts])
+
+    def only(self, parts: Dataset) -> Dataset:
+        """Leave out the parts that another record of parts lacks."""
+        return parts.map(lambda _, part: part, self)
 
     def take(self, indices: NDArray[np.integer]) -> Dataset:
         """Return the records at `indices`; see :func:`take_records`."""
-        return Dataset(*[take_records(part, indices) for part in self.parts])
+        return self.map(lambda part: take_records(part, indices))
+
+    def with_records(self, X: Container, y: Container) -> Dataset:
+        """Return other records with the same parts: all weights are 1."""
+        return Dataset(X, y, None if self.sample_weight is None else np.ones(n_records(X)))
+
+    def weigh(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Multiply a row for each record by its weight."""
+        if self.sample_weight is None:
+            return rows
+        return rows * np.asarray(self.sample_weight)[:, None]
+
+    def refuse_weights(self) -> None:
+        """Refuse records for which no bound on paper is known."""
+        if self.sample_weight is not None:
+            raise ValueError(
+                "A known sensitivity is for records without weights. Got sample_weight. Pass a "
+                "SensitivitySampler, with an oracle that yields (X, y, sample_weight)."
+            )
+
+
+NAMES = Dataset(*Dataset._fields)
+HOLDS = Dataset("records", "responses", "weights")
+"""What each part holds, in words."""
 
 
 def as_dataset(sample: Sample, source: str = "A dataset") -> Dataset:
     """Return X, (X, y) or (X, y, sample_weight) as a dataset; the error begins with `source`."""
     given = sample if isinstance(sample, tuple) else (sample,)
-    if len(given) not in (1, 2, 3) or given[0] is None:
+    if not 0 < len(given) <= len(Dataset._fields) or given[0] is None:
         got = "None" if sample is None else f"a tuple of {len(given)}"
         raise TypeError(
             f"{source} must be X or a tuple (X, y) or (X, y, sample_weight). Got {got}."
@@ -183,8 +225,8 @@ def neighboring_pair(dataset: Dataset, position: int = -1) -> tuple[Dataset, Dat
     """
     if dataset.n_records < 2:
         raise ValueError("A pair of neighboring datasets is made from at least 2 records.")
-    first, second = zip(*[_replace(part, position) for part in dataset.parts], strict=True)
-    return Dataset(*first), Dataset(*second)
+    pairs = dataset.map(lambda part: _replace(part, position))
+    return pairs.map(lambda pair: pair[0]), pairs.map(lambda pair: pair[1])
 
 
 def _replace(container: Container, position: int) -> tuple[Container, Container]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import Dataset, belongs_to, index_dtype, with_index_dtype
+from skdp.core.dataset import NAMES, Dataset, belongs_to, index_dtype, with_index_dtype
 from skdp.core.dtypes import (
     DType,
     MisfitError,
@@ -37,8 +37,8 @@ from skdp.core.dtypes import (
 from skdp.core.plain import as_array, plain
 from skdp.core.types import Container
 
-# A form in words: the class, the shape of a record, names and dtypes.
-Key = tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
+# A form in words: the name of the part, the class, the shape of a record, names and dtypes.
+FormKey = tuple[str, str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Form:
         return bool(self.names) and self.shape != ()
 
     @property
-    def key(self) -> Key:
+    def key(self) -> tuple[str, tuple[int, ...], tuple[str, ...], tuple[str, ...]]:
         """The form in words, equal in every process."""
         kind = f"{self.kind.__module__.partition('.')[0]}.{self.kind.__name__}"
         names = tuple(map(str, self.names)) if self.is_frame else ()
@@ -155,50 +155,50 @@ class Form:
 
 @dataclass(frozen=True)
 class Schema:
-    """The forms of the parts of a dataset: of X, and of y and sample_weight if there are any."""
+    """The forms of the parts of a dataset, each in the place of its part."""
 
-    parts: tuple[Form, ...]
+    parts: Dataset
     allow_nan: bool = field(default=False, compare=False)  # of entries of X, by the target
 
     @classmethod
     def of(cls, dataset: Dataset, allow_nan: bool = False) -> Schema:
         """Read the forms of a dataset."""
-        return cls(tuple(map(Form.of, dataset.parts)), allow_nan)
+        return cls(dataset.map(Form.of), allow_nan)
 
     @property
-    def key(self) -> tuple[Key, ...]:
+    def key(self) -> tuple[FormKey, ...]:
         """The forms in words, equal in every process."""
-        return tuple(part.key for part in self.parts)
+        return tuple((name, *form.key) for name, form in self.parts.named.items())
 
     def __str__(self) -> str:
         """Describe the forms in one line."""
         return describe_key(self.key)
 
-    def agree(self, drawn: Schema | tuple[Key, ...]) -> Schema:
+    def agree(self, drawn: Schema | tuple[FormKey, ...]) -> Schema:
         """Return the schema in which datasets of this one and drawn ones can be alike."""
         if isinstance(drawn, Schema):
-            theirs: list = [part.dtypes for part in drawn.parts]
+            theirs = drawn.parts.map(lambda form: form.dtypes)
         else:
-            theirs = [dtypes for *_, dtypes in drawn]
-        if len(theirs) != len(self.parts):
+            theirs = Dataset(**{name: dtypes for name, *_, dtypes in drawn})
+        if theirs.named.keys() != self.parts.named.keys():
             return self  # the conversion will say what is wrong
-        return replace(self, parts=tuple(map(Form.agree, self.parts, theirs)))
+        return replace(self, parts=self.parts.map(Form.agree, theirs))
 
     def convert(self, dataset: Dataset, owner: str) -> Dataset:
         """Return the same records in these forms, or raise ValueError, which holds no value."""
-        given = tuple(part for part in dataset if part is not None)
-        if len(given) != len(self.parts):
+        given, asked = dataset.named, self.parts.named
+        if given.keys() != asked.keys():
             hint = ""
-            if owner.startswith("The oracle") and self.parts[1:] and not given[1:]:
+            if owner.startswith("The oracle") and len(asked) > 1 and len(given) == 1:
                 hint = " Give it y too, or wrap features: RandomTaskOracle(X, classes=...)."
             raise ValueError(
                 f"{owner} returned {_say_parts(given)}. It must return "
-                f"{_say_parts(self.parts)}, like the private records, or those of 'like'.{hint}"
+                f"{_say_parts(asked)}, like the private records, or those of 'like'.{hint}"
             )
-        flaw, converted = "", []
-        for name, part, container in zip(Dataset._fields, self.parts, dataset, strict=False):
+        flaw, converted = "", {}
+        for name, form in asked.items():
             try:
-                converted.append(part.convert(container))
+                converted[name] = form.convert(given[name])
             except MisfitError as misfit:
                 flaw = f"{name}{misfit}"
                 break
@@ -208,27 +208,29 @@ class Schema:
                 f"{owner} has records of another form than {settled}: its {flaw}. Bring both into "
                 "one form."
             )
-        return Dataset(*converted)
+        return Dataset(**converted)
 
 
 def declared(dataset: Dataset) -> Dataset:
     """Return private records in plain containers; refuse a list, which declares no type."""
-    return Dataset(*map(plain, dataset.parts, Dataset._fields))
+    return dataset.map(plain, NAMES)
 
 
-def describe_key(key: tuple[Key, ...]) -> str:
+def describe_key(key: tuple[FormKey, ...]) -> str:
     """Say a schema in one line, for messages."""
     return ", ".join(
         f"{name} {kind} of {shorten(sorted(set(map(without_digest, dtypes))))}"
-        for name, (kind, _, _, dtypes) in zip(Dataset._fields, key, strict=False)
+        for name, kind, _, _, dtypes in key
     )
 
 
-def describe_columns(given: tuple[Key, ...], asked: tuple[Key, ...]) -> str:
+def describe_columns(given: tuple[FormKey, ...], asked: tuple[FormKey, ...]) -> str:
     """Say in which columns two schemas differ, by name where they have names."""
     said = []
-    for part, ours, theirs in zip(Dataset._fields, given, asked, strict=False):
-        (_, shape, names, dtypes), (_, other, others, expected) = ours, theirs
+    theirs = {each[0]: each for each in asked}
+    for ours in given:
+        part, _, shape, names, dtypes = ours
+        _, _, other, others, expected = theirs.get(part, ours)
         if names and others and names != others:
             said.append(f"its {part} {_compare_names(names, others)}")
         elif shape != other:
@@ -257,6 +259,6 @@ def _say_shape(shape: tuple[int, ...]) -> str:
     return f"{shape[0]} column{'s' if shape[0] != 1 else ''}"
 
 
-def _say_parts(parts: tuple) -> str:
-    *others, last = Dataset._fields[: len(parts)]
+def _say_parts(parts: Iterable[str]) -> str:
+    *others, last = parts
     return f"{', '.join(others)} and {last}" if others else last

@@ -10,7 +10,7 @@ from numpy.random import Generator, SeedSequence
 from skdp.core.checks import check_rules, is_whole, shown
 from skdp.core.types import Seed
 
-Key = tuple[int, ...]
+SpawnKey = tuple[int, ...]
 
 # Every stream of public records, by its spawn key. Streams under different keys are independent,
 # and no two rows share a key, so pilots, calibrating pairs and the public fit are independent.
@@ -35,17 +35,17 @@ TABLES = (3, 1)
 PILOT, BLOCK = 2, 3  # these stand after the number of the pair, and of the block
 
 
-def public_key(dataset: int) -> Key:
+def public_key(dataset: int) -> SpawnKey:
     """Return the key of a public dataset."""
     return (0, 1, dataset)
 
 
-def score_key(dataset: int) -> Key:
+def score_key(dataset: int) -> SpawnKey:
     """Return the key of a public dataset on which a release is simulated."""
     return (dataset, 4)
 
 
-def streams(seed: int, key: Key) -> tuple[Generator, int]:
+def streams(seed: int, key: SpawnKey) -> tuple[Generator, int]:
     """Return the generator of the records, and a seed in [0, 2^31) for the target."""
     rng = np.random.default_rng(SeedSequence(seed, spawn_key=key))
     return rng, int(rng.integers(2**31))

@@ -16,7 +16,7 @@ from skdp.core.dataset import Dataset, belongs_to, neighboring_pair
 from skdp.core.default import CLASS_NAME
 from skdp.core.identity import Keyed, check_key
 from skdp.core.metric import OutputMetric
-from skdp.core.types import Container, Named
+from skdp.core.types import Container, Estimator, Named
 
 
 class Target(Keyed, ABC):
@@ -46,6 +46,24 @@ class Target(Keyed, ABC):
         then learned from datasets of fewer records, since such values hardly differ from those of
         all, and changes go with one over their number. By default it is not. The promise does not
         depend on it.
+    chooses : bool
+        Whether `restore` takes the position of one of several responses. By default it takes
+        numbers.
+    released : str
+        What a plan says is released, where standard errors of single numbers say little. By default
+        empty.
+    estimator : estimator object or None
+        The estimator that is fitted, which gives a plan its title.
+    public_fit : estimator object or None
+        A fit to public records, which names the columns and classes of the numbers.
+    y_range : (float, float) or None
+        The public range of the responses, where one is declared.
+    n_fits : int or None
+        Number of fits to private records; None, the default, for one evaluation.
+    n_public_fits : int
+        Number of fits to public records before a plan is made. By default 0.
+    within : ndarray of float or None
+        A possible value, by which a release is rehearsed; None takes that of made-up records.
 
     See Also
     --------
@@ -68,6 +86,14 @@ class Target(Keyed, ABC):
     fits_estimator: bool = False
     needs_labels: bool = False
     is_mean: bool = False
+    chooses: bool = False
+    released: str = ""
+    estimator: Estimator = None
+    public_fit: Estimator = None
+    y_range: tuple[float, float] | None = None
+    n_fits: int | None = None
+    n_public_fits: int = 0
+    within: NDArray[np.float64] | None = None
 
     # All that the values of a class of skdp depend on besides the dataset; None: every attribute.
     key_parts: Any = None
@@ -148,7 +174,7 @@ class Target(Keyed, ABC):
 
         Parameters
         ----------
-        *records : X, X and y, or X, y and sample_weight
+        *records : as in a call
             Records of the oracle.
 
         Returns
@@ -160,11 +186,11 @@ class Target(Keyed, ABC):
         return None
 
     def closed_form(self, *records: Container) -> Callable[..., NDArray[np.float64]] | None:
-        """Examine the oracle, and find what each record adds where the value is a sum over them.
+        """Return what each record adds, where the value is a sum over the records.
 
         Parameters
         ----------
-        *records : X, X and y, or X, y and sample_weight
+        *records : as in a call
             The ``n_samples + 1`` public records of one pair.
 
         Returns
@@ -173,13 +199,24 @@ class Target(Keyed, ABC):
             ``rows(*dataset)`` returns one row for each record of any dataset. The sum of the rows
             of `n_samples` records must equal a call to 1e-8. An oracle of independent records then
             makes a pair of two records. None, the default, where there are no such rows.
-
-        Raises
-        ------
-        ValueError
-            If the oracle does not suit the target, with what to change. By default all do.
         """
         return None
+
+    def check_oracle(self, *records: Container) -> None:
+        """Raise ValueError if the records of a pair do not suit the target; by default all do."""
+
+    def warning(self, n_samples: int) -> str:
+        """Return a warning for the plan of `n_samples` records; by default there is none."""
+        return ""
+
+    def remark(self, restored: object) -> str:
+        """Return a warning that goes with a restored value; by default there is none."""
+        return ""
+
+    @property
+    def light(self) -> Target:
+        """A target of nearly the same law that is cheaper to simulate; by default this one."""
+        return self
 
 
 def pair_values(

@@ -22,10 +22,10 @@ Values: TypeAlias = dict[str, Any]
 Matrix: TypeAlias = NDArray[np.float64]  # numbers, as a matrix or a vector
 # What scikit-learn calls a random_state.
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
-Sample: TypeAlias = Container | tuple[Container, ...]  # X, (X, y) or (X, y, sample_weight)
+Sample: TypeAlias = Container | tuple[Container, ...]  # X, or the parts of a dataset in order
 Labels: TypeAlias = Sequence[str] | None  # names of the entries along an axis, if they are known
 AxisLabels: TypeAlias = dict[str, tuple[Labels, Labels]]  # along the first and the last axis
 Named: TypeAlias = tuple[Matrix | Values, AxisLabels | None]  # with the names of their entries
 Scoring: TypeAlias = str | Callable | None  # as in scikit-learn; None is the estimator's own
 Released: TypeAlias = NDArray[np.float64] | int  # a value with noise, or the position of a choice
-Method = TypeVar("Method", bound=Callable)  # whose decorator keeps its type
+Decorated = TypeVar("Decorated", bound=Callable)  # whose decorator keeps its type

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count, shown
+from skdp.core.fitted import names_seen
 from skdp.displays.drawing import BLUE, VERMILION, Display, Look
 from skdp.estimator import PrivateEstimator
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
@@ -131,7 +132,8 @@ class PrivateDensityDisplay(Display):
                 f"'level'. Got {n_columns} columns and level={shown(level)}."
             )
         degree, sides = density.transformer.degree, density.transformer.feature_range_
-        names = getattr(density.transformer, "feature_names_in_", ["x", "y"][:n_columns])
+        names = names_seen(density.transformer)
+        names = ["x", "y"][:n_columns] if names is None else names
         basis = bernstein_basis(np.linspace(0, 1, n_points), degree)
         tensor = density.coefficients.reshape((degree + 1,) * n_columns)
         display = cls(

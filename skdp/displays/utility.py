@@ -125,7 +125,7 @@ class PrivacyUtilityDisplay(Display):
         check_count("n_datasets", n_datasets, owner)
         test = as_test_oracle(test_oracle, owner)
         seed = simulation_seed(np.random.default_rng(random_state))
-        simulation = None if plan.oracle is None else plan._simulate(n_datasets, seed, test)
+        simulation = None if plan.oracle is None else plan.simulate(n_datasets, seed, test)
         found = []
         if simulation is not None:
             noises = [clone(plan.mechanism).set_params(epsilon=level) for level in levels.tolist()]

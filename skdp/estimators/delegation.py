@@ -13,16 +13,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.target import is_auto
-from skdp.core.types import Container, Estimator, Method
+from skdp.core.types import Container, Decorated, Estimator
 from skdp.estimators.catalog import entry_of
 from skdp.estimators.members import last_step
 
 
-def _released_has(*names: str) -> Callable[[Method], Method]:
+def _released_has(*names: str) -> Callable[[Decorated], Decorated]:
     """Hide a method unless the released estimator, or before fit the one given, has these."""
 
     def check(self: DelegatedMethods) -> bool:
-        estimator = getattr(self, "estimator_", self.estimator)
+        estimator = self._model
         for name in names:
             getattr(estimator, name)
             self._check_served(estimator, name)
@@ -93,6 +93,7 @@ class DelegatedMethods:
 
     estimator: Estimator
     random_state: int | None
+    release: Any = "auto"
     estimator_: Estimator
     _had_seed = False
 
@@ -137,10 +138,15 @@ class DelegatedMethods:
         super().set_params(**params)  # type: ignore[misc]  # of BaseEstimator, beside this class
         return self
 
+    @property
+    def _model(self) -> Estimator:
+        """The released estimator, before fit the one given."""
+        return vars(self).get("estimator_", self.estimator)
+
     def _check_served(self, estimator: Estimator, name: str) -> None:
         """Raise an AttributeError if the released attributes do not suffice for a method."""
         last = last_step(estimator)
-        if is_auto(getattr(self, "release", "auto")) and name in entry_of(last).unserved:
+        if is_auto(self.release) and name in entry_of(last).unserved:
             raise AttributeError(
                 f"{type(last).__name__}.{name} needs more than release='auto' releases. Name the "
                 "attributes that it needs in 'release', where they are public."

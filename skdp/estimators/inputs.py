@@ -70,7 +70,7 @@ def takes_weights(estimator: Estimator) -> bool:
 
 def fit_on(estimator: Estimator, dataset: Dataset) -> Estimator:
     """Fit an estimator on a dataset, with its weights if it has any."""
-    X, y, weights = dataset
+    X, y, weights = dataset.X, dataset.y, dataset.sample_weight
     if weights is None:
         return estimator.fit(X) if y is None else estimator.fit(X, y)
     with config_context(enable_metadata_routing=False):  # the weights are routed here, by name

@@ -102,6 +102,7 @@ class KnownTarget(Target):
         clips = _last_clips([*flat_steps(self.public_fit)][:-1])
         front = reduce(Front.after, clips, Front(-ends, ends))
         self.statistic: Statistic = _statistic_of(model)(model, front, y_range)
+        self.y_range = self.statistic.y_range
         self.is_mean = self.statistic.is_mean
         self.steps = PublicSteps(self.public_fit, model.n_features_in_)
         self.allow_nan = takes(estimator, "allow_nan")
@@ -126,15 +127,17 @@ class KnownTarget(Target):
 
     def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Return the mean over the records, as a vector."""
-        X, *response = self.as_seen(*parts)
-        return self.statistic(X, *(response or [None])).ravel()
+        seen = Dataset(*self.as_seen(*parts))
+        return self.statistic(seen.X, seen.y).ravel()
 
     def as_seen(self, *parts: Container) -> tuple[Container, ...]:
         """Return records as the last step sees them, none of which it refuses, and responses."""
-        X, *response = self.steps.transform(parts[0]), *parts[1:]
-        if not response or is_classifier(self.public_fit):
-            return X, *response
-        y = as_doubles(*response)
+        dataset = Dataset(*parts)
+        dataset = dataset._replace(X=self.steps.transform(dataset.X))
+        X, y = dataset.X, dataset.y
+        if y is None or is_classifier(self.public_fit):
+            return dataset.parts
+        y = as_doubles(y)
         low, high = self.statistic.y_range or (-np.inf, np.inf)
         return X, np.clip(np.where(np.isnan(y), 0.0, y), low, high)
 
@@ -185,11 +188,7 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
             "which knows what is released, or for a KernelDensity a BernsteinTransformer. "
             f"Got {shown(release)}."
         )
-    if example.sample_weight is not None:
-        raise ValueError(
-            "The 'sensitivity' parameter of PrivateEstimator is 'known', and what is known on "
-            "paper is for records without weights. Got sample_weight. Sample the sensitivity."
-        )
+    example.refuse_weights()
     if np.ndim(example.y) > 1:
         raise ValueError(
             "y must hold one response for each record with sensitivity='known'. "
@@ -275,10 +274,10 @@ def _last_clips(steps: list[Estimator]) -> list[ClipBox | ClipNorm]:
     return [*takewhile(lambda step: type(step) in CLIPS, reversed(steps))][::-1]
 
 
-def public_parameters(estimator: Estimator, release: object) -> Iterator[object]:
-    """Walk the parameters of the steps and the box, all of which were declared to be public."""
+def public_parameters(estimator: Estimator) -> Iterator[object]:
+    """Walk the parameters of the steps, all of which were declared to be public."""
     steps = (step.get_params(deep=False).values() for step in flat_steps(estimator))
-    return chain([getattr(release, "feature_range", ())], chain.from_iterable(steps))
+    return chain.from_iterable(steps)
 
 
 def _thawed(step: Estimator) -> Iterator[Estimator]:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skdp.core.fitted import classes_of, n_features_seen
 from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of, is_stateless, traits_of
 from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
 from skdp.estimators.catalog.entry import Members
-from skdp.estimators.moments import MomentClassifier
 from skdp.estimators.packing import same
-from skdp.estimators.parts import CanonicalStep, ReleasedPart, columns_of
+from skdp.estimators.parts import CanonicalStep, ReleasedPart
 
 OUT_OF_BAG = frozenset({"oob_decision_function_", "oob_prediction_", "oob_score_"})
 
@@ -143,7 +143,7 @@ class Structure:
     """What all fits share with the public fit, read once: members, labels, columns and order."""
 
     def __init__(self, public_fit: Estimator):
-        self._public_fit, self._classes = public_fit, getattr(public_fit, "classes_", None)
+        self._public_fit, self._classes = public_fit, classes_of(public_fit)
         entry = entry_of(public_fit)
         self._members_of, self._rest_of = entry.members, entry.structure
         self._rest = None if self._rest_of is None else self._rest_of(public_fit)
@@ -155,7 +155,7 @@ class Structure:
             fitted = fitted.estimator_
         if type(fitted) is not type(self._public_fit):
             raise ValueError("the members of a composition changed")
-        classes = getattr(fitted, "classes_", None)
+        classes = classes_of(fitted)
         if classes is not self._classes and not same(classes, self._classes):
             raise ValueError("a class is missing")
         found = {path: fitted}
@@ -175,8 +175,9 @@ class Structure:
 
 
 def labels_in(public_fit: Estimator) -> tuple:
-    """Return the class labels of a public fit, for a key: a fit may weight each in its own way."""
-    classes = getattr(public_fit, "classes_", [])
+    """Return the class labels of a public fit as a part of the key of a target."""
+    found = classes_of(public_fit)
+    classes = [] if found is None else found
     by_output = classes if isinstance(classes, list) else [classes]
     return tuple(np.asarray(labels).tolist() for labels in by_output)
 
@@ -187,7 +188,7 @@ def with_public_structure(estimator: Estimator, public_fit: Estimator) -> Estima
     for path, part, _ in fitted_members(public_fit):
         if isinstance(getattr(part, "categories", None), str):
             parameter, found = "categories", list(part.categories_)
-        elif isinstance(part, MomentClassifier):
+        elif traits_of(part).lists_labels:
             parameter, found = "classes", list(part.classes_)
         else:
             continue
@@ -215,7 +216,7 @@ def with_canonical_steps(
         path = parameter_path(part.path) if part.is_anchored else ()
         if path in steps:
             step = exchanged.setdefault(path, CanonicalStep(steps[path], {}))
-            first = step.parts.setdefault(columns_of(part.public_fit), part)
+            first = step.parts.setdefault(n_features_seen(part.public_fit), part)
             part = replace(part, public_fit=first.public_fit)
         aligned.append(part)
     settings = {"__".join(path): step for path, step in exchanged.items()}

@@ -16,7 +16,7 @@ from skdp.core.dataset import Dataset
 from skdp.core.metric import OutputMetric
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Matrix, Named, Values
-from skdp.estimators.catalog import lookup, released_entry
+from skdp.estimators.catalog import lookup, released_entry, traits_of
 from skdp.estimators.catalog.compositions import FROZEN, is_pipeline
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.configuration import describe, seed_names, without_side_effects
@@ -34,7 +34,6 @@ from skdp.estimators.members import (
     with_public_structure,
 )
 from skdp.estimators.metric import output_metric
-from skdp.estimators.moments import MomentClassifier
 from skdp.estimators.packing import flat, is_float, split
 from skdp.estimators.parts import ReleasedPart
 from skdp.estimators.public_fit import clean_copy
@@ -68,7 +67,7 @@ class ParameterTarget(Target):
         names = {public_name(type(each.estimator)) for each in configured_members(self.estimator)}
         # a copy of what was never fitted is a clone, in less time, but for frozen steps
         self._clone = clone if names & {"", FROZEN} else copy.deepcopy
-        self.needs_labels = not isinstance(last_step(public_fit), MomentClassifier)
+        self.needs_labels = not traits_of(last_step(public_fit)).lists_labels
         self.key_parts = (self.names, self.estimator, self._parts, labels_in(public_fit))
         self.description = f"{', '.join(self.names)} of {describe(estimator)}"
 
@@ -81,7 +80,7 @@ class ParameterTarget(Target):
         with config_context(skip_parameter_validation=True):  # the public fit has done it
             return self.flatten(fit_on(fitted, dataset))
 
-    def closed_form(self, *records: Container) -> None:
+    def check_oracle(self, *records: Container) -> None:
         """Refuse an oracle with whose records a released attribute is not finite."""
         for name, value in self._like.items():
             if not np.isfinite(flat(value)).all():

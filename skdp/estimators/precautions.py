@@ -7,6 +7,7 @@ from itertools import chain
 
 from skdp.core.checks import warn
 from skdp.core.dtypes import categories_of
+from skdp.core.fitted import names_seen
 from skdp.core.schema import Form
 from skdp.core.types import Estimator
 from skdp.estimators.catalog import check_releasable, entry_of, is_stateless, lookup
@@ -69,9 +70,9 @@ def warn_of_unknown_categories(public_fit: Estimator, form: Form) -> None:
     named = zip(form.names, form.dtypes, strict=False)
     declared = {name for name, dtype in named if categories_of(dtype) is not None}
     for _, part, _ in fitted_parts(public_fit):
-        raises = getattr(part, "handle_unknown", None) == "error"
-        columns = getattr(part, "feature_names_in_", [None])
-        if raises and not declared.issuperset(columns):
+        raises = vars(part).get("handle_unknown") == "error"
+        columns = names_seen(part)
+        if raises and (columns is None or not declared.issuperset(columns)):
             warn(
                 f"The {type(part).__name__} in the 'estimator' of PrivateEstimator raises where a "
                 "private record has a category that is not listed or that the public records lack, "

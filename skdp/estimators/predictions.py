@@ -136,7 +136,7 @@ def anchors_of(
     release: PredictionTarget, estimator: Estimator, source: Any, schema: Schema
 ) -> Container:
     """Return the anchors in the form of the data, given or drawn by ``source.public_dataset``."""
-    form, given = schema.parts[0], release.anchors
+    form, given = schema.parts.X, release.anchors
     if given is not None:
         try:
             return form.convert(np.asarray(given) if isinstance(given, list) else given)
@@ -231,16 +231,16 @@ def different_records(X: Container, most: int, least: int) -> Container:
     if isinstance(X, np.ndarray):
         if X.ndim < 2 or X.dtype.kind not in "iuf":
             return take_records(X, places)
-        return np.column_stack([_moved(column, len(places), rng) for column in taken.T])
+        return np.column_stack([_jitter(column, len(places), rng) for column in taken.T])
     columns = {column.name: column for column in columns_of(plain(taken, "anchors"))}
     for name, column in columns.items():
         if holds_numbers(column.dtype):
-            numbers = _moved(as_doubles(column), len(places), rng).tolist()
+            numbers = _jitter(as_doubles(column), len(places), rng).tolist()
             columns[name] = [None if math.isnan(number) else number for number in numbers]
     return type(X)(columns)
 
 
-def _moved(numbers: NDArray, n_kept: int, rng: np.random.Generator) -> Matrix:
+def _jitter(numbers: NDArray, n_kept: int, rng: np.random.Generator) -> Matrix:
     """Move all numbers but the first, whole ones by whole steps, within their range."""
     numbers = numbers.astype(np.float64)
     held = numbers[np.isfinite(numbers)]

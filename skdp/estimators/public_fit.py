@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,22 @@ from skdp.core.checks import shorten
 from skdp.core.dataset import Dataset, column_names, index_dtype, with_index_dtype
 from skdp.core.dtypes import holds_numbers
 from skdp.core.plain import dtypes_of
+from skdp.core.schema import Schema
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
 from skdp.estimators.inputs import fit_on
+
+
+class Public(NamedTuple):
+    """The public fit, what it was fitted to, and the source of further public records."""
+
+    fit: Estimator
+    dataset: Dataset
+    classes: list[NDArray] | None
+    source: Any
+    schema: Schema
+    n_samples: int
+
 
 # Entries of a synthetic sparse column: full ones, as many as the private records, may not fit.
 SPARSE_ENTRIES = 20
@@ -48,7 +62,7 @@ def synthetic_dataset(
         return Dataset(features)
     shape = (n_samples, *np.shape(dataset.y)[1:])
     y = _labels(classes, shape, rng) if classes else rng.uniform(0.5, 1.5, size=shape)
-    return Dataset(features, y, None if dataset.sample_weight is None else np.ones(n_samples))
+    return dataset.with_records(features, y)
 
 
 def _features(X: Container, rng: np.random.Generator) -> Container:

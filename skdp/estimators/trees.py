@@ -52,9 +52,9 @@ class LeafTarget(Target):
 
     def __call__(self, *dataset: Container, seed: int) -> Matrix:
         """Send the records down the public trees, and count in each leaf; no seed has a use."""
-        X, y, sample_weight = Dataset(*dataset)
-        rows, sums = self._indicators(y, sample_weight), []
-        for column, leaves in zip(self._apply(X).T, self._leaves, strict=True):
+        records = Dataset(*dataset)
+        rows, sums = self._indicators(records), []
+        for column, leaves in zip(self._apply(records.X).T, self._leaves, strict=True):
             totals = np.zeros((len(leaves), len(self._classes)))
             np.add.at(totals, np.searchsorted(leaves, column), rows)
             sums.append(totals.ravel())
@@ -95,18 +95,18 @@ class LeafTarget(Target):
         labels = [f"{name}, {label}" for name in names for label in self._classes]
         return value, {"value": (None, labels)}
 
-    def _rows(self, X: Container, y: Container, sample_weight: Container = None) -> Matrix:
+    def _rows(self, *dataset: Container) -> Matrix:
         """Return a row for each record: what it adds to all leaves."""
-        rows, blocks = self._indicators(y, sample_weight), []
-        for column, leaves in zip(self._apply(X).T, self._leaves, strict=True):
+        records = Dataset(*dataset)
+        rows, blocks = self._indicators(records), []
+        for column, leaves in zip(self._apply(records.X).T, self._leaves, strict=True):
             inside = column[:, None] == leaves
             blocks.append((inside[:, :, None] * rows[:, None, :]).reshape(len(column), -1))
         return np.hstack(blocks)
 
-    def _indicators(self, y: Container, sample_weight: Container) -> Matrix:
+    def _indicators(self, records: Dataset) -> Matrix:
         """Return what each record adds to its leaf."""
-        rows = (np.asarray(y)[:, None] == self._classes).astype(np.float64)
-        return rows if sample_weight is None else rows * np.asarray(sample_weight)[:, None]
+        return records.weigh((np.asarray(records.y)[:, None] == self._classes).astype(np.float64))
 
     def _apply(self, X: Container) -> NDArray[np.intp]:
         seen = before_last_step(self.public_fit, X)

@@ -38,21 +38,15 @@ from skdp.core.types import Container, Matrix
 
 
 def check_private_dataset(
-    X: Container,
-    y: Container,
-    weights: Container,
-    tags: Tags,
-    is_plain: bool,
-    classes: list[NDArray] | None,
+    given: Dataset, tags: Tags, is_plain: bool, classes: list[NDArray] | None
 ) -> Dataset:
     """Return private data in plain containers, of types that follow from the declared ones."""
-    X = _check_features(X, tags, is_plain)
-    if y is None:
-        return Dataset(X)
-    are_labels = tags.estimator_type == "classifier"
-    y = plain(y, "y", takes_lists=are_labels or not is_plain)
-    y = _check_responses(y, n_records(X), tags, is_plain, classes)
-    return Dataset(X, y, None if weights is None else _check_weights(weights, n_records(X)))
+    X = _check_features(given.X, tags, is_plain)
+    y, weights, n_samples = given.y, given.sample_weight, n_records(X)
+    if y is not None:
+        y = plain(y, "y", takes_lists=tags.estimator_type == "classifier" or not is_plain)
+        y = _check_responses(y, n_samples, tags, is_plain, classes)
+    return Dataset(X, y, None if weights is None else _check_weights(weights, n_samples))
 
 
 def _check_responses(

@@ -69,8 +69,8 @@ class AdditiveTarget(Target):
         """Return the mean of phi over the records."""
         return self._rows(*dataset).mean(axis=0)
 
-    def closed_form(self, *records: Container) -> Callable[..., NDArray[np.float64]]:
-        n_samples = n_records(records[0]) - 1
+    def check_oracle(self, *records: Container) -> None:
+        """Refuse a function whose rows depend on other records."""
         # rows of records that are evaluated alone, or in another order, are the same
         places = np.arange(n_records(records[0]))
         rows, alone = (
@@ -87,6 +87,9 @@ class AdditiveTarget(Target):
                 "row depends on other records, on how many there are, or on their order. Release "
                 "the function of all records instead, such as lambda X: phi(X).mean(axis=0)."
             )
+
+    def closed_form(self, *records: Container) -> Callable[..., NDArray[np.float64]]:
+        n_samples = n_records(records[0]) - 1
         return lambda *dataset: self._rows(*dataset) / n_samples
 
     def _rows(self, *dataset: Container) -> NDArray[np.float64]:

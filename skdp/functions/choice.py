@@ -14,6 +14,8 @@ from skdp.core.types import Container
 class ChoiceTarget(Target):
     """The scores of a list of public responses, one of which is released."""
 
+    chooses = True
+
     def __init__(self, function: Target | Callable, responses: Iterable[object]):
         self._scores = as_target(function)
         self.allow_nan = self._scores.allow_nan

@@ -16,20 +16,17 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
-from skdp.core.checks import shown, warn
+from skdp.core.checks import shown
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.geometry import ROUND_UP
-from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimators.known import PublicSteps, check_steps
 from skdp.estimators.members import last_step
 from skdp.estimators.public_fit import in_container_of
 from skdp.functions.bernstein import BernsteinTransformer
-from skdp.functions.fitted_function import FittedFunctionTarget
+from skdp.functions.fitted_function import KERNEL_DENSITY, FittedFunctionTarget
 from skdp.functions.lattice import stretch
-
-KERNEL_DENSITY = "sklearn.neighbors.KernelDensity"
 
 FAR = 1e3  # bandwidths from the box, beyond which a record has no weight in it
 N_DISTANCES = 2**22  # largest number of distances that are computed at a time
@@ -46,34 +43,13 @@ def check_known_density(estimator: Estimator, example: Dataset) -> None:
             f"{type(last).__name__}. Use release='auto', or sample the sensitivity."
         )
     check_steps(estimator)
-    if example.sample_weight is not None:
-        raise ValueError("What is known on paper is for records without weights.")
+    example.refuse_weights()
     exact = last.atol == 0 and last.rtol == 0
     euclidean = last.metric in ("euclidean", "l2") and last.metric_params is None
     if not (exact and euclidean) or isinstance(last.bandwidth, str) or last.kernel != "gaussian":
         raise ValueError(
             "A sensitivity of KernelDensity is known on paper for kernel='gaussian', a bandwidth "
             f"that is a number, the Euclidean distance, and no tolerance. Got {shown(last)}."
-        )
-
-
-def warn_of_kernel(target: Target, public_fit: Estimator, n_samples: int) -> None:
-    """Warn of a kernel that is too narrow for the lattice."""
-    model = last_step(public_fit)
-    if not isinstance(target, FittedFunctionTarget) or target.seen is None:
-        return
-    if public_name(type(model)) != KERNEL_DENSITY:
-        return
-    bandwidth, widths = float(model.bandwidth_), np.ptp(target.seen, axis=0)
-    spacing = float(widths.max()) / target.transformer.degree
-    # measured: with a third of a spacing, a number of .34 of the records seemed to be one of .42
-    if bandwidth < spacing / 3:
-        n_near = n_samples * (5 * bandwidth) ** len(widths) / np.prod(widths)
-        warn(
-            f"The bandwidth of KernelDensity, {bandwidth:g}, is far below the spacing of the "
-            f"lattice, {spacing:g}, which misses the records between its points: of {n_samples} "
-            f"that are spread over the box about {n_near:.2g} are near each point. Take a "
-            "bandwidth near the spacing."
         )
 
 
@@ -94,7 +70,7 @@ class KnownDensityTarget(FittedFunctionTarget):
     ):
         super().__init__(estimator, transformer, public_fit)
         model = last_step(public_fit)
-        self.n_samples, self.bandwidth = n_samples, float(model.bandwidth)
+        self.n_samples = n_samples
         self.steps = PublicSteps(public_fit, model.n_features_in_)
         self.seen = self.steps.transform(in_container_of(X, self._points))
         self._check_grid()
@@ -135,10 +111,6 @@ class KnownDensityTarget(FittedFunctionTarget):
         for rows in np.array_split(X, 1 + len(X) * len(total) // N_DISTANCES):
             total += np.exp(-((cdist(rows, self.seen) / self.bandwidth) ** 2) / 2).sum(axis=0)
         return self.peak / n_records(parts[0]) * total
-
-    def as_seen(self, *parts: Container) -> tuple[Container, ...]:
-        """Return all records as the last step sees them; none is refused or left out."""
-        return (self._near(self.steps.transform(parts[0])),)
 
     def _near(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Clip records to a wide margin around the box."""

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count
+from skdp.core.fitted import names_seen
 from skdp.core.types import Container, Seed
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import (
@@ -123,7 +124,7 @@ class ReleasedDensity(ReleasedFunction):
             degree = max(own, min(4 * own, affordable, MAX_DEGREE))
         owner = "ReleasedDensity.from_coefficients"
         check_count("degree", degree, owner, at_least=own, at_most=MAX_DEGREE)
-        box, names = transformer.feature_range_, getattr(transformer, "feature_names_in_", None)
+        box, names = transformer.feature_range_, names_seen(transformer)
         fine = BernsteinTransformer(degree, 1, feature_range=box, clip=transformer.clip)
         fine.fit(box.T)
         if names is not None:
@@ -167,7 +168,7 @@ def remark_on_density(released: ReleasedDensity) -> str:
     return f"The density that is made of these numbers {divided}flattens narrow peaks."
 
 
-def misplaced(released: object) -> str:
+def describe_mass(released: object) -> str:
     """Warn that much of a density is outside of its box, or that it is far above 1."""
     mass = released.mass if isinstance(released, ReleasedDensity) else 1.0
     if LEAST_MASS <= mass <= MOST_MASS:

@@ -71,6 +71,9 @@ class Mechanism(BaseEstimator, ABC):
     most_values: ClassVar[int | None] = None
     """How many numbers can get noise together, where there is a limit."""
 
+    code: CodeParameter = None
+    """The public code, or how to come by one, where the mechanism takes a code."""
+
     @property
     @abstractmethod
     def geometry(self) -> Geometry:

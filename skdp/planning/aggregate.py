@@ -25,6 +25,7 @@ from skdp.estimators.predictions import (
     check_predictions,
     different_records,
 )
+from skdp.estimators.public_fit import Public
 from skdp.estimators.scores import ClassScores, ResponseScores, reader_of
 from skdp.planning.blocks import (
     N_DATASETS,
@@ -36,7 +37,6 @@ from skdp.planning.blocks import (
     Rules,
     on_block,
 )
-from skdp.planning.releases import Public
 
 BLOCK_SIZES = (7, 15, 30, 60, 120, 240)
 LEAST_RECORDS, LEAST_BLOCKS, MOST_BLOCKS = 100, 4, 2000
@@ -141,18 +141,18 @@ def check_blocks(aggregate: SampleAndAggregate, n_samples: int) -> None:
 def bind_blocks(
     aggregate: SampleAndAggregate,
     estimator: Estimator,
-    given: Public,
+    public: Public,
     deviation: Callable[[int, float], float],
 ) -> Blocks:
     """Learn the code, and make the target; `deviation` is of the noise in one of n numbers."""
     check_predictions(PredictionTarget(student=aggregate.student), estimator)
     seed = public_seed(aggregate.random_state, "random_state", "SampleAndAggregate")
     rng, _ = streams(seed, AGGREGATE)
-    n_samples = given.n_samples
-    drawn = given.source.public_dataset(DRAWN * N_ROWS, given.schema, attempt=N_DATASETS)
-    rows = given.schema.parts[0].convert(different_records(drawn.X, N_ROWS, least=N_ANCHORS))
+    n_samples = public.n_samples
+    drawn = public.source.public_dataset(DRAWN * N_ROWS, public.schema, attempt=N_DATASETS)
+    rows = public.schema.parts.X.convert(different_records(drawn.X, N_ROWS, least=N_ANCHORS))
     anchors = np.arange(n_records(rows))[:N_ANCHORS]
-    reader = reader_of(given.fit, drawn.y, take_records(rows, anchors))
+    reader = reader_of(public.fit, drawn.y, take_records(rows, anchors))
     if not isinstance(reader, ClassScores | ResponseScores):
         raise ValueError(
             f"sensitivity='aggregate' releases classifiers and regressors. "
@@ -160,7 +160,7 @@ def bind_blocks(
         )
     student = estimator if aggregate.student is None else aggregate.student
     fits = BlockFits(estimator, reader, take_records(rows, anchors), seed)
-    rules = Rules.of(reader, rows, given)
+    rules = Rules.of(reader, rows, public)
     width = reader.n_columns
     truths = rules.truths(max(200, N_RULES // width), rng)
     learn = partial(
@@ -195,11 +195,12 @@ class FunctionBlocks(Target):
         self, aggregate: SampleAndAggregate, function: Target, ranges: ArrayLike, n_samples: int
     ):
         check_blocks(aggregate, n_samples)
-        given = aggregate.n_blocks
-        n_blocks = math.isqrt(n_samples) if given == "auto" else int(given)
+        is_auto = aggregate.n_blocks == "auto"
+        n_blocks = math.isqrt(n_samples) if is_auto else int(aggregate.n_blocks)
         bound = mean_bound(n_blocks, ranges=ranges)  # of the mean over blocks
         box = np.array(bound.ranges).T  # of the bound, however the given ones are read
         self.ranges = box[:, 0] if np.ndim(ranges) == 1 else box
+        self.within = self.ranges.mean(axis=0)
         self.known = replace(
             bound,
             n_samples=n_samples,

@@ -12,16 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skdp.codes.blocks import BlockCode, Pilots
+from skdp.codes.blocks import BlockCode, BlockPilots
 from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.room import noted_interrupts, raise_noted
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
 from skdp.estimators.inputs import fit_on, takes
-from skdp.estimators.public_fit import clean_copy
+from skdp.estimators.public_fit import Public, clean_copy
 from skdp.estimators.scores import ClassScores, ResponseScores
-from skdp.planning.releases import Public
 from skdp.results.simulation import LEAST_DATASETS
 from skdp.sensitivity.random_task import RandomTaskOracle
 
@@ -150,24 +149,24 @@ class Blocks(Target):
         reader = self.fits.reader
         scores = self.code.decode(np.asarray(value)).reshape(n_records(self.rows), -1)
         if isinstance(reader, ClassScores):
-            scores = sharpened(scores, self.code.spread)
+            scores = sharpen(scores, self.code.spread)
         with warnings.catch_warnings(), seeded(0):
             warnings.simplefilter("ignore")  # of a fit to noisy scores
             return clean_copy(reader.teach(self.student, self.rows, scores))
 
 
-def sharpened(scores: Matrix, spread: float) -> Matrix:
-    """Multiply the logits until they vary as those of rules, and move them, so that means stay."""
+def sharpen(scores: Matrix, spread: float) -> Matrix:
+    """Scale the logits until scores vary as much as those of random rules; keep the mean scores."""
     means = np.clip(scores.mean(axis=0), -CERTAIN, CERTAIN)
     logits = 2 * np.arctanh(np.clip(scores, -CERTAIN, CERTAIN))
     for factor in FACTORS:
-        found = moved_to(means, factor * logits)
+        found = move_to(means, factor * logits)
         if found.var(axis=0).mean() >= spread:
             break
     return found
 
 
-def moved_to(means: Matrix, logits: Matrix) -> Matrix:
+def move_to(means: Matrix, logits: Matrix) -> Matrix:
     """Return the scores of logits, each column of which is moved to a mean score."""
     high = 20.0 + np.abs(logits).max(axis=0)  # where all scores are 1, and at -high -1
     low = -high
@@ -196,12 +195,12 @@ class Rules:
         self.X, self.reader, self.task, self.shares = X, reader, task, shares
 
     @classmethod
-    def of(cls, reader: ClassScores | ResponseScores, X: Container, given: Public) -> Rules:
+    def of(cls, reader: ClassScores | ResponseScores, X: Container, public: Public) -> Rules:
         """Take the shares of the classes from datasets of the oracle."""
         if isinstance(reader, ResponseScores):
             return cls(X, reader, RandomTaskOracle(X, y_scale=1.0), np.empty(0))
         labels, size = reader.classes, max(200, 2 * len(reader.classes))
-        drawn = (given.source.public_dataset(size, given.schema, a).y for a in range(N_DATASETS))
+        drawn = (public.source.public_dataset(size, public.schema, a).y for a in range(N_DATASETS))
         counts = np.array([(y[:, None] == labels).mean(axis=0) for y in map(np.asarray, drawn)])
         shares = np.maximum(counts, 1 / size)
         shares /= shares.sum(axis=1, keepdims=True)
@@ -233,11 +232,13 @@ class Rules:
         found = odds * np.swapaxes(factors, 1, 2) / (odds @ factors)
         return (1 - MIXED) * found + MIXED * np.swapaxes(shares, 1, 2)
 
-    def pilots(self, fits: BlockFits, size: int, n_pilots: int, rng: np.random.Generator) -> Pilots:
+    def pilots(
+        self, fits: BlockFits, size: int, n_pilots: int, rng: np.random.Generator
+    ) -> BlockPilots:
         """Fit to a single block of each of some rules."""
         truths = self.truths(n_pilots, rng)
         scores = [fits.scores(self._block(truth, size, rng)) for truth in truths]
-        return Pilots(truths, np.array(scores))
+        return BlockPilots(truths, np.array(scores))
 
     def _block(self, truth: Matrix, size: int, rng: np.random.Generator) -> Dataset:
         """Draw records, and responses that follow a rule."""

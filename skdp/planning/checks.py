@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from sklearn.utils import get_tags
 
 from skdp.accounting.payer import check_accountant
 from skdp.core.checks import shown, warn
-from skdp.core.dataset import Dataset, as_dataset, n_records
+from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.room import quiet
 from skdp.core.schema import Schema, declared
 from skdp.core.types import Container, Estimator
@@ -27,39 +28,37 @@ from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.noise import byte_source
 from skdp.planning.labels import check_responses, oracle_of, public_classes
 from skdp.planning.making import check_mechanism
-from skdp.planning.ways import Parameters, way_of
+from skdp.planning.ways import Parameters, Way, way_of
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.trial import check_is_public, shares_memory
 
 
-def check_fit(
-    given: Parameters, X: Container, y: Container = None, sample_weight: Container = None
-) -> Dataset:
-    """Check the parameters and the form of the data."""
-    check_parameters(given)
-    warn_if_fitted(given.estimator)
-    if sample_weight is not None:
-        name = type(given.estimator).__name__
-        if not (way_of(given).takes_weights and takes_weights(given.estimator)):
+def check_fit(way: Way, dataset: Dataset) -> Dataset:
+    """Check the form of the data for an estimator whose parameters were checked."""
+    estimator = way.given.estimator
+    warn_if_fitted(estimator)
+    if dataset.sample_weight is not None:
+        name = type(estimator).__name__
+        if not (way.takes_weights and takes_weights(estimator)):
             raise TypeError(
                 f"PrivateEstimator takes no sample_weight with {name}, nor with "
                 "sensitivity='aggregate'. Leave it None."
             )
-        if y is None:
+        if dataset.y is None:
             raise TypeError(
                 "PrivateEstimator takes sample_weight beside y, also where the estimator ignores "
                 f"y, as {name} may. Pass y=numpy.zeros(len(X)), and let the oracle yield X, y and "
                 "sample_weight."
             )
-    return data_check(given)(X, y, sample_weight)
+    return data_check(way)(dataset)
 
 
-def data_check(given: Parameters) -> Callable[..., Dataset]:
+def data_check(way: Way) -> Callable[[Dataset], Dataset]:
     """Return the check of a dataset; where the promise is plain, it looks at the form alone."""
-    way, estimator = way_of(given), clone(given.estimator)
-    reads_response = way.kind.reads_response(given.estimator)
-    classes = public_classes(given) if way.is_plain and is_classifier(estimator) else None
+    estimator = clone(way.given.estimator)
+    reads_response = way.kind.reads_response(way.given.estimator)
+    classes = public_classes(way) if way.is_plain and is_classifier(estimator) else None
     return partial(check_data, estimator, reads_response, way.is_plain, classes)
 
 
@@ -68,38 +67,34 @@ def check_data(
     reads_response: bool,
     is_plain: bool,
     classes: list[NDArray] | None,
-    X: Container,
-    y: Container = None,
-    sample_weight: Container = None,
+    dataset: Dataset,
 ) -> Dataset:
     """Check the form of the data, and leave out a y that has no use."""
     tags = get_tags(estimator)
     for kind in ("allow_nan", "categorical", "string", "dict"):
         setattr(tags.input_tags, kind, takes(estimator, kind))
     needs_y = get_tags(last_step(estimator)).target_tags.required  # a pipeline does not say so
-    if y is None and needs_y:
+    if dataset.y is None and needs_y:
         raise ValueError(
             "This PrivateEstimator requires y to be passed, but the target y is None: "
             f"{type(last_step(estimator)).__name__} needs responses. A plan takes those of 'like' "
             "or of the oracle, such as PublicDataOracle(X, y) or RandomTaskOracle(X, classes=...)."
         )
-    if sample_weight is None and not reads_response:
-        y = None
+    if not reads_response and dataset.sample_weight is None:  # which stand beside y
+        dataset = dataset._replace(y=None)
     with quiet():  # a conversion may warn of an entry
-        return check_private_dataset(X, y, sample_weight, tags, is_plain, classes)
+        return check_private_dataset(dataset, tags, is_plain, classes)
 
 
-def check_holds_no_record(given: Parameters, dataset: Dataset, *others: object) -> None:
+def check_holds_no_record(way: Way, dataset: Dataset, *others: object) -> None:
     """Refuse oracles that hold private records, and warn of parameters and `others` that do."""
-    check_is_public(getattr(given.sensitivity, "draws_from", None), dataset)
+    given = way.given
+    check_is_public(way.oracle, dataset)
     if given.prior is not None:
         check_is_public(as_oracle(given.prior), dataset)
-    anchors = getattr(given.release, "anchors", None)
-    holders = given.release, given.sensitivity
-    students = filter(None, (getattr(each, "student", None) for each in holders))
-    taught = (each for student in students for each in public_parameters(student, None))
-    declared = *public_parameters(given.estimator, given.release), anchors, *taught, *others
-    if shares_memory(declared, dataset):
+    estimators = given.estimator, *([] if way.student is None else [way.student])
+    declared = chain(way.kind.declared, others, *map(public_parameters, estimators))
+    if shares_memory([*declared], dataset):
         warn(
             "A parameter of the 'estimator' or of the 'release' of PrivateEstimator is a part "
             "of the private records, which makes it public: nothing is promised of it. "
@@ -121,7 +116,7 @@ def example_dataset(
             )
         return sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
     dataset = as_dataset(like, f"The 'like' parameter of {owner}")
-    lengths = list(map(n_records, dataset.parts))
+    lengths = list(dataset.lengths.values())
     if set(lengths) == {n_samples}:
         return dataset
     if 0 in lengths or len(set(lengths)) > 1:
@@ -142,8 +137,8 @@ def settle_form(
     return sensitivity, schema, schema.convert(example, "The private dataset")
 
 
-def check_parameters(given: Parameters) -> None:
-    """Refuse parameters that serve no fit, whatever the data."""
+def check_parameters(given: Parameters) -> Way:
+    """Refuse parameters that serve no fit, whatever the data; return the way to the promise."""
     estimator = given.estimator
     is_estimator = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     if not is_estimator or isinstance(estimator, type):
@@ -177,4 +172,5 @@ def check_parameters(given: Parameters) -> None:
     check_configuration(estimator)
     kind.check(estimator)
     way.check()
-    check_responses(estimator, oracle_of(given))
+    check_responses(estimator, oracle_of(way))
+    return way

@@ -8,6 +8,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from skdp.core.checks import shorten, warn
 from skdp.core.dataset import Dataset, n_records
+from skdp.core.fitted import classes_of
 from skdp.core.oracle import Oracle
 from skdp.core.plain import for_outputs
 from skdp.core.schema import Schema
@@ -15,7 +16,7 @@ from skdp.core.types import Container, Estimator
 from skdp.estimators.members import last_step
 from skdp.estimators.validation import check_response
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.planning.ways import Parameters, way_of
+from skdp.planning.ways import Way
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.shipped import ShippedOracle
@@ -23,10 +24,10 @@ from skdp.sensitivity.shipped import ShippedOracle
 MAX_ATTEMPTS = 100  # public records are drawn anew at most this often until they hold every class
 
 
-def oracle_of(given: Parameters) -> Oracle | None:
+def oracle_of(way: Way) -> Oracle | None:
     """Return the oracle of the sensitivity, or of the prior."""
-    source = getattr(given.sensitivity, "draws_from", None)
-    return as_oracle(given.prior) if source is None and given.prior is not None else source
+    prior = way.given.prior
+    return as_oracle(prior) if way.oracle is None and prior is not None else way.oracle
 
 
 def check_responses(estimator: Estimator, oracle: Oracle | None) -> None:
@@ -45,15 +46,16 @@ def check_responses(estimator: Estimator, oracle: Oracle | None) -> None:
         )
 
 
-def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDArray] | None:
+def public_classes(way: Way, oracle: Oracle | None = None) -> list[NDArray] | None:
     """Return the declared labels, of all outputs or one by one; None if there are none."""
+    given = way.given
     if given.classes is not None:
         nested = all(isinstance(labels, list | tuple | np.ndarray) for labels in given.classes)
         return [np.unique(labels) for labels in (given.classes if nested else [given.classes])]
-    source = oracle or oracle_of(given)
+    source = oracle or oracle_of(way)
     if source is not None and source.classes_ is not None:
         return [source.classes_]
-    if way_of(given).is_derived or source is not oracle:  # a prior says nothing of all records
+    if way.is_derived or source is not oracle:  # a prior says nothing of all records
         raise ValueError(
             "The 'classes' parameter of PrivateEstimator must declare the labels with a "
             "sensitivity that is known: what is promised of all records may not depend on theirs. "
@@ -62,9 +64,9 @@ def public_classes(given: Parameters, oracle: Oracle | None = None) -> list[NDAr
     return None
 
 
-def labels_for(given: Parameters, oracle: Oracle | None, y: Container) -> list[NDArray] | None:
+def labels_for(way: Way, oracle: Oracle | None, y: Container) -> list[NDArray] | None:
     """Return the declared labels; where nothing is public, those of y, under a warning."""
-    declared = public_classes(given, oracle)
+    declared = public_classes(way, oracle)
     if declared is None and oracle is None:
         declared = labels_in(y)
         warn(
@@ -73,13 +75,13 @@ def labels_for(given: Parameters, oracle: Oracle | None, y: Container) -> list[N
             PrivacyLeakWarning,
         )
     if declared is not None:
-        for_outputs(declared, len(columns_of(y)))
+        for_outputs(declared, len(outputs_of(y)))
     return declared
 
 
 def labels_of_fit(fitted: Estimator, y: Container) -> list[NDArray]:
     """Return the labels that a fitted classifier has, or those of y if it keeps none."""
-    classes, n_outputs = getattr(last_step(fitted), "classes_", None), len(columns_of(y))
+    classes, n_outputs = classes_of(last_step(fitted)), len(outputs_of(y))
     if classes is None or isinstance(classes, list):
         return classes or labels_in(y)
     return [classes] if n_outputs == 1 else [np.array([0, 1])] * n_outputs
@@ -130,16 +132,16 @@ def _check_labels_of(oracle: str, y: Container, classes: list[NDArray] | None) -
 
 
 def _holds_classes(y: Container, classes: list[NDArray]) -> bool:
-    columns = columns_of(y)
+    columns = outputs_of(y)
     outputs = zip(for_outputs(classes, len(columns)), columns, strict=True)
     return all(np.isin(labels, column).all() for labels, column in outputs)
 
 
-def columns_of(y: Container) -> NDArray:
+def outputs_of(y: Container) -> NDArray:
     """Return the outputs, one by one."""
     return np.asarray(y).reshape(n_records(y), -1).T
 
 
 def labels_in(y: Container) -> list[NDArray]:
     """Return the labels that occur in each column of y."""
-    return [np.unique(column) for column in columns_of(y)]
+    return [np.unique(column) for column in outputs_of(y)]

@@ -6,14 +6,16 @@ import math
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skdp.accounting.accountant import PrivacyAccountant
 from skdp.codes.bounded import with_bounded_code
 from skdp.codes.encoder import with_learned_code
 from skdp.codes.pilots import without_rounding
@@ -23,12 +25,13 @@ from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.identity import content_of, key_of
 from skdp.core.metric import OutputMetric
+from skdp.core.oracle import Oracle
 from skdp.core.plain import check_gaps, gaps_in
 from skdp.core.room import spare
 from skdp.core.schema import Schema
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import Target, replaces
-from skdp.core.types import Matrix
+from skdp.core.types import Matrix, Scoring
 from skdp.estimators.public_fit import synthetic_dataset
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import OperatingSystemBytes
@@ -43,7 +46,7 @@ from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.store import STORE, key_in_store
 
-Pilots = tuple[Matrix, Matrix]  # values of public datasets, and what their neighbors take away
+PilotPairs = tuple[Matrix, Matrix]  # the first values of pilot pairs, and the differences
 
 MOST_KEPT = 2**22
 """Of more numbers the pilots are not kept until the plan is made, and there is no advice."""
@@ -88,94 +91,122 @@ def least_spend(mechanism: Mechanism, sensitivity: object) -> dict[str, Any]:
     return {"guarantee": least_promise(mechanism, sensitivity), "law": mechanism.noise_law}
 
 
-def make_plan(
-    target: Target,
-    schema: Schema,
-    example: Dataset,
-    *,
-    mechanism: Mechanism,
-    sensitivity: Any,
-    derived: bool = False,
-    predictions: Callable[[], Target] | None = None,
-    **others: Any,
-) -> ReleasePlan:
-    """Make a plan, and sample its sensitivity where it is not known; `others` are its fields."""
-    start, n_samples, given = perf_counter(), example.n_records, sensitivity
-    mechanism = clone(mechanism)
-    check_chooses(mechanism, target)
-    oracle, is_known = given.draws_from, isinstance(given, KnownSensitivity)
-    has_records = oracle is not None and not isinstance(given, SensitivityEstimate)
-    if getattr(mechanism, "code", None) == "learned" and not (has_records or given.geometry.code):
+@dataclass(frozen=True)
+class Draft:
+    """All of a plan that is settled before pairs are drawn; fields as of a ReleasePlan."""
+
+    target: Target
+    schema: Schema
+    example: Dataset
+    mechanism: Mechanism
+    sensitivity: Any
+    is_of_one_target: bool = False
+    classes: list[NDArray] | None = None
+    prepare: Callable[[Dataset], Dataset] | None = None
+    scoring: Scoring = None
+    made_up: Oracle | None = None
+    names: list[str] | None = None
+    accountant: PrivacyAccountant | None = None
+    public: Any = None  # the public fit and its records
+    predictions: Callable[[], Target] | None = None
+    """Makes the target of predictions, which may be advised."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of records."""
+        return self.example.n_records
+
+
+def make_plan(draft: Draft) -> ReleasePlan:
+    """Make a plan: learn a code, sample the sensitivity where it is not known, and rehearse."""
+    start, oracle = perf_counter(), draft.sensitivity.draws_from
+    draft = replace(draft, mechanism=clone(draft.mechanism))
+    gaps = check_draft(draft)
+    source, mechanism, pilots = learn_code(draft)
+    known, mechanism = source.settle(draft.target, draft.n_samples, draft.schema, mechanism)
+    known = rehearse(draft, mechanism, known)
+    plan = ReleasePlan(
+        draft.target,
+        draft.schema,
+        draft.n_samples,
+        mechanism,
+        known,
+        oracle=oracle,
+        made_up=draft.made_up,
+        scoring=draft.scoring,
+        classes=draft.classes,
+        prepare=draft.prepare,
+        seconds=0.0 if oracle is None else perf_counter() - start,
+        settled=(draft.target, known, content_of(draft.target)),
+        names=draft.names,
+        gaps=gaps,
+        accountant=draft.accountant,
+    )
+    if draft.predictions is not None and pilots is not None:
+        advice = advise(plan, draft.predictions, pilots)
+        plan = replace(plan, advice=advice) if advice else plan
+    warn_of_worth(plan)
+    return plan
+
+
+def check_draft(draft: Draft) -> frozenset[int] | None:
+    """Refuse what does not go together, warn of a weak promise, and return where gaps may be."""
+    mechanism, sensitivity, gaps = draft.mechanism, draft.sensitivity, None
+    check_chooses(mechanism, draft.target)
+    oracle = sensitivity.draws_from
+    has_records = oracle is not None and not isinstance(sensitivity, SensitivityEstimate)
+    if mechanism.code == "learned" and not (has_records or sensitivity.geometry.code):
         raise ValueError(
             f"The 'code' parameter of {type(mechanism).__name__} must not be 'learned' where there "
             "are no public records to learn it from. Pass a SensitivitySampler, or a bound with a "
             "'prior'."
         )
-    gaps = None
-    if oracle is not None and not is_known:
-        gaps = frozenset(gaps_in(given.public_dataset(n_samples, schema).X))
-        check_gaps(example.X, gaps)
-    for weakness in weaknesses(least_promise(mechanism, given), n_samples):
+    if oracle is not None and not isinstance(sensitivity, KnownSensitivity):
+        gaps = frozenset(gaps_in(sensitivity.public_dataset(draft.n_samples, draft.schema).X))
+        check_gaps(draft.example.X, gaps)
+    for weakness in weaknesses(least_promise(mechanism, sensitivity), draft.n_samples):
         warn(f"The promise is weak: {weakness}.")
-    source = given.in_norm(mechanism.geometry.order)
-    pilots = None
-    if mechanism.learns_code:
-        source, mechanism, pilots = learn_code(mechanism, source, target, n_samples, schema)
-    known, mechanism = source.settle(target, n_samples, schema, mechanism)
-    shape, within, code = known.shape, None, mechanism.geometry.code
-    if is_known and not target.fits_estimator:  # what fits may fail on made-up records
-        tried, within = try_on_made_up(target, schema, given)
-        shape = tried if shape is None else shape
+    return gaps
+
+
+def rehearse(draft: Draft, mechanism: Mechanism, known: Any) -> Any:
+    """Release a public value before private data are read; return the final sensitivity."""
+    target, shape, within = draft.target, known.shape, draft.target.within
+    code = mechanism.geometry.code
+    if isinstance(draft.sensitivity, KnownSensitivity) and not target.fits_estimator:
+        # what fits may fail on made-up records
+        tried, found = try_on_made_up(target, draft.schema, draft.sensitivity)
+        shape, within = tried if shape is None else shape, found if within is None else within
     if shape is None and (code or mechanism.most_values):  # too many numbers may be refused
         with suppress(Exception):  # the private records may suit the target better
-            made_up = synthetic_dataset(example, others.get("classes"))
+            made_up = synthetic_dataset(draft.example, draft.classes)
             shape = np.shape(spare(target)(*made_up.parts, seed=0))
-    check_names(others.get("names"), shape)
-    if derived:  # it bounds this target alone
+    check_names(draft.names, shape)
+    if draft.is_of_one_target:
         known = replace(known, key=key_of(target))
     if within is None:
         within = np.zeros((1 if code is None else code.size,) if shape is None else shape)
-    rehearse(mechanism, within, known.value)
-    plan = ReleasePlan(
-        target,
-        schema,
-        n_samples,
-        mechanism,
-        known,
-        oracle=oracle,
-        seconds=0.0 if oracle is None else perf_counter() - start,
-        settled=(target, known, content_of(target)),
-        gaps=gaps,
-        **others,
-    )
-    if predictions is not None and pilots is not None:
-        object.__setattr__(plan, "advice", advise(plan, predictions, pilots))
-    warn_of_worth(plan)
-    vars(plan).pop("own_simulation", None)  # it holds many records
-    return plan
-
-
-def rehearse(mechanism: Mechanism, public: Matrix, sensitivity: float) -> None:
-    """Release a public value, so that a mechanism fails before private data are read."""
-    released, _ = mechanism.release_with_errors(public, sensitivity, OperatingSystemBytes())
+    released, _ = mechanism.release_with_errors(within, known.value, OperatingSystemBytes())
     if np.isnan(released).any():
         raise ValueError(
             "The value of made-up records, or the middle of the ranges, is too large for a "
-            f"sensitivity of {sensitivity:g}: at most "
-            f"{mechanism._largest(np.size(public), sensitivity):.2g} can be released. Subtract a "
+            f"sensitivity of {known.value:g}: at most "
+            f"{mechanism._largest(np.size(within), known.value):.2g} can be released. Subtract a "
             "public constant that is near it from the records, and add it to what is released."
         )
+    return known
 
 
-def learn_code(
-    mechanism: Mechanism, source: Sensitivity, target: Target, n_samples: int, schema: Schema
-) -> tuple[Sensitivity, Mechanism, Pilots | None]:
+def learn_code(draft: Draft) -> tuple[Sensitivity, Mechanism, PilotPairs | None]:
     """Learn a code from pilot pairs, and bound the change of encoded numbers where one is known."""
+    mechanism = draft.mechanism
+    source = draft.sensitivity.in_norm(mechanism.geometry.order)
+    facts: Any = draft.target, draft.n_samples, draft.schema
     match source:
-        case SensitivitySampler():
-            return source, *_learn_sampled(mechanism, source, target, n_samples, schema)
-        case KnownSensitivity() if source.prior is not None:
-            return *_learn_within(mechanism, source, target, n_samples, schema), None
+        case SensitivitySampler() if mechanism.learns_code:
+            return source, *_learn_sampled(mechanism, source, *facts)
+        case KnownSensitivity() if mechanism.learns_code and source.prior is not None:
+            return *_learn_within(mechanism, source, *facts), None
     return source, mechanism, None
 
 
@@ -186,7 +217,7 @@ def _n_drawn(target: Target, n_samples: int) -> int:
 
 def _learn_sampled(
     mechanism: Mechanism, source: SensitivitySampler, target: Target, n_samples: int, schema: Schema
-) -> tuple[Mechanism, Pilots | None]:
+) -> tuple[Mechanism, PilotPairs | None]:
     """Learn the code from pilot pairs, before a pair is measured."""
     drawn = _n_drawn(target, n_samples)
     values, differences = pilots = source.pilots(target, drawn, schema)
@@ -194,14 +225,14 @@ def _learn_sampled(
 
     def learn() -> PublicCode | None:
         metric = _output_metric(target, source, schema)
-        shaken = partial(source._shaken_pilots, target, drawn, schema, values.shape[1])
+        shaken = partial(source.shaken_pilots, target, drawn, schema, values.shape[1])
         seen = without_rounding(values, differences, metric, shaken)
         level, noise = statistic.k / (statistic.n_pairs + 1), drawn / n_samples
         options: Any = {"n_samples": drawn, "level": level, "noise": noise}
         learned = with_learned_code(mechanism, *seen, metric, **options)
         return cast("PublicCode | None", learned.geometry.code)
 
-    facts: Any = target, source.draws_from, n_samples, source._entropy(), schema
+    facts: Any = target, source.draws_from, n_samples, source.draw_seed(), schema
     is_kept = values.size <= MOST_KEPT
     key = key_in_store(*facts, mechanism, statistic, pilots) if is_kept else ""
     mechanism = mechanism.with_code(STORE.made(key, learn))

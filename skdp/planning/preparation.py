@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from skdp.core.checks import shorten
+from skdp.core.checks import shorten, warn
 from skdp.core.dataset import Dataset, take_records
 from skdp.core.dtypes import holds_numbers, name_dtype, series_of
 from skdp.core.plain import columns_of, is_table
 from skdp.core.room import quiet
 from skdp.core.schema import Form, Schema
 from skdp.core.target import Target
-from skdp.core.types import Container, Estimator, Scoring
+from skdp.core.types import Container, Scoring
 from skdp.estimators.inputs import takes
 from skdp.estimators.known import entries_for
 from skdp.estimators.precautions import warn_of_unknown_categories
 from skdp.estimators.predictions import N_ANCHORS, PredictionTarget
-from skdp.estimators.public_fit import fit_seeded, fit_to_synthetic, synthetic_dataset
+from skdp.estimators.public_fit import Public, fit_seeded, fit_to_synthetic, synthetic_dataset
 from skdp.estimators.validation import check_labels
-from skdp.functions.known_density import warn_of_kernel
-from skdp.plan import ReleasePlan
 from skdp.planning.checks import data_check, settle_form
 from skdp.planning.labels import draw_every_class, labels_for, labels_in, labels_of_fit
-from skdp.planning.making import make_plan
-from skdp.planning.releases import Attributes, Public, kind_of_release
-from skdp.planning.ways import Given, Parameters, way_of
+from skdp.planning.making import Draft
+from skdp.planning.ways import Kind, Way, kind_of_release
 from skdp.planning.worth import made_up_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -39,86 +35,79 @@ LEAST_ANCHORS = 50
 """Advice reads fewer anchors where each has several numbers: else to learn a code takes minutes."""
 
 
-class Preparation(NamedTuple):
-    """The public parts of a fit; `plan` may take long, to sample the sensitivity."""
-
-    target: Target
-    example: Dataset
-    public: Dataset
-    plan: Callable[[], ReleasePlan]
-    fit: Estimator
-
-    def rehearse_methods(self, X: Container) -> None:
-        """Refuse declared types of X that an estimator can be fitted to, and not predict on."""
-        if not (is_table(X) and is_table(self.public.X)):
-            return
-        form, columns = Form.of(X), columns_of(take_records(self.public.X, np.arange(1)))
-        for place, (name, dtype) in enumerate(zip(form.names, form.dtypes, strict=True)):
-            if holds_numbers(dtype):
-                columns[place] = series_of(type(columns[place]), name, [0], dtype)
-        records = form.kind(dict(zip(form.names, columns, strict=True)))
-        for method in ("predict", "transform", "score_samples"):
-            try:
-                with quiet(), suppress(ValueError):  # a number may be out of a range
-                    getattr(self.fit, method, np.shape)(records)
-            except TypeError as error:
-                raise TypeError(
-                    f"The columns of X must have types on which the estimator can {method}. Got "
-                    f"{shorten(sorted(set(map(name_dtype, form.dtypes))))}: {error}. Convert X, as "
-                    "by X.astype(float) or X.cast(polars.Float64)."
-                ) from None
-
-
-def prepare(
-    given: Parameters, example: Dataset, scoring: Scoring = None, is_private: bool = True
-) -> Preparation:
-    """Settle what is public about a fit, from the form of the data, their labels and gaps."""
-    way = way_of(given)
+def prepare(way: Way, example: Dataset, scoring: Scoring = None, is_private: bool = True) -> Draft:
+    """Settle the form, the public fit and the target, from the form, labels and gaps of data."""
+    given, allow_nan = way.given, takes(way.given.estimator, "allow_nan")
     sensitivity = way.admit(way.start(example.n_records), example)
-    allow_nan = takes(given.estimator, "allow_nan")
     sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
     public = _make_public_fit(way, way.source(sensitivity), schema, example)
     target, sensitivity, mechanism = way.bind(sensitivity, public)
-    is_known = isinstance(sensitivity, KnownSensitivity)
+    is_known, made_up, predictions = isinstance(sensitivity, KnownSensitivity), None, None
     if public.classes is not None:
         needed = is_private and not is_known and target.needs_labels
         check_labels(example.y, public.classes, needed)
-    warn_of_kernel(target, public.fit, example.n_records)
-    warn_of_unknown_categories(public.fit, schema.parts[0])
-    made_up = None
+    if said := target.warning(example.n_records):
+        warn(said)
+    warn_of_unknown_categories(public.fit, schema.parts.X)
     if is_known and sensitivity.draws_from is None:
-        y_range = getattr(getattr(target, "statistic", None), "y_range", None)
-        made_up = made_up_oracle(given.estimator, example, schema, public.classes, y_range)
-    predictions, predicts = None, is_classifier(public.fit) or is_regressor(public.fit)
-    if type(way.kind) is Attributes and predicts and not is_private:  # a plan has the time
-        n_columns = len(public.classes[0]) if public.classes else np.size(public.dataset.y[:1])
-        n_anchors = N_ANCHORS if n_columns <= 2 else max(LEAST_ANCHORS, N_ANCHORS // n_columns)
-        release = kind_of_release(PredictionTarget(n_anchors=n_anchors))
-        predictions = partial(release.target, given.estimator, public)
-    plan = partial(
-        make_plan,
+        made_up = made_up_oracle(given.estimator, example, schema, public.classes, target.y_range)
+    if not is_private:  # a plan has the time
+        predictions = _predictions(way, public)
+    return Draft(
         target,
         schema,
         example,
-        mechanism=mechanism,
-        sensitivity=sensitivity,
-        derived=way.is_of_one_target,
+        mechanism,
+        sensitivity,
+        is_of_one_target=way.is_of_one_target,
         classes=public.classes,
-        prepare=data_check(given),
+        prepare=data_check(way),
         scoring=scoring,
         made_up=made_up,
-        predictions=predictions,
         accountant=given.accountant,
+        public=public,
+        predictions=predictions,
     )
-    return Preparation(target, example, public.dataset, plan, public.fit)
 
 
-def _make_public_fit(way: Given, source: Sensitivity, schema: Schema, dataset: Dataset) -> Public:
+def rehearse_methods(draft: Draft, X: Container) -> None:
+    """Refuse declared types of X that an estimator can be fitted to, and not predict on."""
+    public = draft.public
+    if not (is_table(X) and is_table(public.dataset.X)):
+        return
+    form, columns = Form.of(X), columns_of(take_records(public.dataset.X, np.arange(1)))
+    for place, (name, dtype) in enumerate(zip(form.names, form.dtypes, strict=True)):
+        if holds_numbers(dtype):
+            columns[place] = series_of(type(columns[place]), name, [0], dtype)
+    records = form.kind(dict(zip(form.names, columns, strict=True)))
+    for method in ("predict", "transform", "score_samples"):
+        try:
+            with quiet(), suppress(ValueError):  # a number may be out of a range
+                getattr(public.fit, method, np.shape)(records)
+        except TypeError as error:
+            raise TypeError(
+                f"The columns of X must have types on which the estimator can {method}. Got "
+                f"{shorten(sorted(set(map(name_dtype, form.dtypes))))}: {error}. Convert X, as "
+                "by X.astype(float) or X.cast(polars.Float64)."
+            ) from None
+
+
+def _predictions(way: Way, public: Public) -> Callable[[], Target] | None:
+    """Return what makes the target of predictions where parameters are released, else None."""
+    if type(way.kind) is not Kind or not (is_classifier(public.fit) or is_regressor(public.fit)):
+        return None
+    n_columns = len(public.classes[0]) if public.classes else np.size(public.dataset.y[:1])
+    n_anchors = N_ANCHORS if n_columns <= 2 else max(LEAST_ANCHORS, N_ANCHORS // n_columns)
+    release = kind_of_release(PredictionTarget(n_anchors=n_anchors))
+    return partial(release.target, way.given.estimator, public)
+
+
+def _make_public_fit(way: Way, source: Sensitivity, schema: Schema, dataset: Dataset) -> Public:
     """Make the public fit, its records and labels."""
-    given, oracle, n_samples = way.given, source.draws_from, dataset.n_records
-    estimator, declared = way.kind.configure(given.estimator), None
+    oracle, n_samples = source.draws_from, dataset.n_records
+    estimator, declared = way.kind.configure(way.given.estimator), None
     if is_classifier(estimator):
-        declared = labels_for(given, oracle, dataset.y)
+        declared = labels_for(way, oracle, dataset.y)
     if oracle is None:
         entries = entries_for(estimator, dataset.X) if way.is_derived else None
         fit, public = fit_to_synthetic, synthetic_dataset(dataset, declared, entries)

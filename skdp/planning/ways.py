@@ -1,7 +1,12 @@
-"""How the sensitivity of an estimator is found: given, derived from it, or by fits to blocks."""
+"""The kinds of what is released, and the ways to a promise: two tables of small classes.
+
+A new kind is a class and a row of `KINDS`, for a value of the parameter `release`. A new way is a
+class and a row of `WAYS`, for a value of the parameter `sensitivity`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from numbers import Real
 from typing import Any, Protocol
@@ -12,21 +17,169 @@ from sklearn.base import is_classifier
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
-from skdp.core.target import Target
+from skdp.core.oracle import Oracle
+from skdp.core.target import Target, is_auto, replaces
 from skdp.core.types import Estimator, Seed
-from skdp.estimators.precautions import has_parameters
-from skdp.estimators.predictions import PredictionTarget
+from skdp.estimators.configuration import alone, without_side_effects
+from skdp.estimators.inputs import uses_response
+from skdp.estimators.known import KnownTarget, check_known
+from skdp.estimators.members import last_step
+from skdp.estimators.parameters import ParameterTarget
+from skdp.estimators.precautions import check_members, has_parameters
+from skdp.estimators.predictions import (
+    PredictionTarget,
+    anchors_of,
+    check_predictions,
+    predictions_of,
+)
+from skdp.estimators.public_fit import Public
 from skdp.estimators.scores import kind_of
+from skdp.estimators.trees import LeafTarget, is_tree
+from skdp.functions.bernstein import BernsteinTransformer
+from skdp.functions.fitted_function import FittedFunctionTarget
+from skdp.functions.known_density import KnownDensityTarget, check_known_density
 from skdp.mechanisms.base import Mechanism
 from skdp.planning.aggregate import SampleAndAggregate, bind_blocks, check_blocks
 from skdp.planning.making import deviation_of
-from skdp.planning.releases import Attributes, Public, kind_of_release
 from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
 from skdp.sensitivity.sampler import SensitivitySampler
+
+
+class Kind:
+    """Fitted attributes: those of the catalog, or a list of names."""
+
+    configure: Callable[[Estimator], Estimator] = staticmethod(without_side_effects)
+    student: Estimator = None
+    declared: tuple[object, ...] = ()
+    """What it holds that must be public."""
+
+    def __init__(self, release: Any):
+        self.release = release
+
+    def reads_response(self, estimator: Estimator) -> bool:
+        """Return whether y has a use."""
+        return uses_response(estimator)
+
+    def check(self, estimator: Estimator) -> None:
+        """Refuse, before any fit, a release that the estimator does not have."""
+        match self.release:
+            case str("auto"):
+                try:
+                    check_members(estimator)
+                except ValueError as error:
+                    if kind_of(estimator) is not None:
+                        error.add_note("With a SensitivitySampler its predictions are released.")
+                    raise
+            case str(name):
+                raise ValueError(
+                    "The 'release' parameter of PrivateEstimator must be 'auto', 'predictions' or "
+                    f"a list of names of fitted attributes. Got {shown(name)}. A single name is a "
+                    f"list too: [{shown(name)}]."
+                )
+            case Sequence() as names if not all(isinstance(name, str) for name in names):
+                raise TypeError(
+                    "The 'release' parameter of PrivateEstimator must list names of fitted "
+                    f"attributes. Got {shown(names)}."
+                )
+
+    def check_known(self, estimator: Estimator, example: Dataset) -> None:
+        """Refuse what has no sensitivity on paper."""
+        check_known(estimator, self.release, example)
+
+    def target(self, estimator: Estimator, public: Public) -> Target:
+        """Make the target of one estimator."""
+        if is_auto(self.release) and is_tree(last_step(estimator)):
+            return name_weights(LeafTarget(estimator, public.fit), public)
+        return name_weights(ParameterTarget(estimator, self.release, public.fit), public)
+
+    def known_target(self, estimator: Estimator, public: Public) -> Any:
+        """Make the target whose sensitivity is known on paper."""
+        return KnownTarget(estimator, public.fit, public.n_samples)
+
+
+class Taught(Kind):
+    """Predictions at public points, from which a student learns."""
+
+    configure = staticmethod(alone)
+
+    def __init__(self, release: PredictionTarget):
+        super().__init__(release)
+        self.student, self.declared = release.student, (release.anchors,)
+
+    def check(self, estimator: Estimator) -> None:
+        check_predictions(self.release, estimator)
+
+    def target(self, estimator: Estimator, public: Public) -> Target:
+        anchors = anchors_of(self.release, estimator, public.source, public.schema)
+        target = predictions_of(self.release, estimator, public.fit, public.dataset, anchors)
+        return name_weights(target, public)
+
+
+class OnLattice(Kind):
+    """The function that an estimator learns, on a lattice."""
+
+    def __init__(self, release: BernsteinTransformer):
+        super().__init__(release)
+        self.declared = (release.feature_range,)
+
+    def check(self, estimator: Estimator) -> None:
+        """Refuse nothing: the target checks the lattice."""
+
+    def check_known(self, estimator: Estimator, example: Dataset) -> None:
+        check_known_density(estimator, example)
+
+    def target(self, estimator: Estimator, public: Public) -> Target:
+        return name_weights(FittedFunctionTarget(estimator, self.release, public.fit), public)
+
+    def known_target(self, estimator: Estimator, public: Public) -> Any:
+        n_samples, X = public.n_samples, public.dataset.X
+        return KnownDensityTarget(estimator, self.release, public.fit, n_samples, X)
+
+
+class Own(Kind):
+    """What a target of the user makes of the records."""
+
+    def reads_response(self, estimator: Estimator) -> bool:
+        return True
+
+    def check(self, estimator: Estimator) -> None:
+        if not replaces(self.release, "restore"):
+            raise TypeError(
+                "The 'release' parameter of PrivateEstimator takes a target that has a method "
+                "restore(value) of its own, which makes the released estimator. "
+                f"Got {type(self.release).__name__}."
+            )
+
+    def target(self, estimator: Estimator, public: Public) -> Target:
+        return self.release
+
+
+KINDS = {PredictionTarget: Taught, BernsteinTransformer: OnLattice, Target: Own, Iterable: Kind}
+
+
+def kind_of_release(release: object) -> Kind:
+    """Return the kind of a value of the parameter `release`."""
+    for each, kind in KINDS.items():
+        if isinstance(release, each):
+            return kind(release)
+    raise TypeError(
+        "The 'release' parameter of PrivateEstimator must be 'auto', 'predictions', a list of "
+        "names of fitted attributes, a PredictionTarget, a BernsteinTransformer "
+        "or a target, which inherits from skdp.Target and has a method 'restore'. Got "
+        f"{type(release).__name__}. To release the value of a function, use skdp.release."
+    )
+
+
+def name_weights(target: Target, public: Public) -> Target:
+    """Add to the description and the key of a target that its records have weights."""
+    for quality in public.dataset.qualities:
+        target.description += f", {quality}"
+        target.key_parts += (quality,)
+    return target
 
 
 class Parameters(Protocol):
@@ -42,36 +195,38 @@ class Parameters(Protocol):
     random_state: int | None
 
 
-class Given:
-    """A sensitivity that the caller gives: a sampler, an estimate, a bound or a number."""
+class Way:
+    """A sensitivity that the caller gives; other ways derive it from the estimator."""
 
-    is_derived = False
+    is_plain = False  # whether the promise is of all records
+    is_derived = False  # whether the bound is derived from the estimator
+    is_of_one_target = False  # whether the sensitivity is of this target alone
+    draws = False  # whether records are drawn at which predictions can be read
     takes_weights = True
+    rule: EstimatorRule | None = None  # for the only estimator that a bound is of
 
     def __init__(self, given: Parameters):
         self.given = given
-        self.is_sampled = isinstance(given.sensitivity, SensitivitySampler)
-        self.is_plain = isinstance(
-            given.sensitivity, KnownSensitivity | SampleAndAggregate | Real | str
-        )
-        self.rule: EstimatorRule | None = getattr(given.sensitivity, "estimator", None)
 
     @property
-    def is_of_one_target(self) -> bool:
-        """Whether the bound is for this target alone."""
-        return self.rule is not None
+    def oracle(self) -> Oracle | None:
+        """The oracle of the sensitivity itself; a prior is another one."""
+        known = self.given.sensitivity
+        return known.draws_from if isinstance(known, Sensitivity) else None
+
+    @property
+    def student(self) -> Estimator:
+        """The estimator that is taught in the place of the wrapped one, if there is one."""
+        return self.kind.student
 
     @cached_property
-    def kind(self) -> Attributes:
+    def kind(self) -> Kind:
         """What is released: predictions where "auto" finds no parameters, and an oracle draws."""
         release, estimator = self.given.release, self.given.estimator
-        is_estimate = isinstance(self.given.sensitivity, SensitivityEstimate)
-        # a bound, unlike an estimate, does not say what it is of
-        draws = self.is_sampled or (is_estimate and self.given.prior is not None)
         match release:
             case str("predictions"):
                 release = PredictionTarget()
-            case str("auto") if draws and kind_of(estimator) and not has_parameters(estimator):
+            case str("auto") if self.draws and kind_of(estimator) and not has_parameters(estimator):
                 release = PredictionTarget()
         return kind_of_release(release)
 
@@ -79,14 +234,8 @@ class Given:
         """Refuse a prior and a release that do not go with the sensitivity."""
         prior, release = self.given.prior, self.kind.release
         if prior is not None:
-            if self.is_sampled:
-                raise ValueError(
-                    "The 'prior' parameter of PrivateEstimator is for a sensitivity known on "
-                    "paper, 'known', a KnownSensitivity or a number, or for an estimate. Got "
-                    "a SensitivitySampler, which has an oracle of its own."
-                )
             as_oracle(prior)
-        if not isinstance(release, PredictionTarget) or self.is_sampled:
+        if not isinstance(release, PredictionTarget):
             return
         if self.is_of_one_target:
             raise ValueError(
@@ -131,23 +280,74 @@ class Given:
     def _with_prior(self, sensitivity: Any) -> Any:
         if self.given.prior is None:
             return sensitivity
-        seed = getattr(sensitivity, "seed", self.seed)
-        return sensitivity.with_prior(as_prior(self.given.prior, seed))
+        return sensitivity.with_prior(as_prior(self.given.prior, self.seed))
 
 
-class Bounded(Given):
-    """A bound that follows from its target."""
+class Sampled(Way):
+    """A sensitivity that is sampled now."""
 
-    is_of_one_target = True
+    draws = True
+
+    def check(self) -> None:
+        if self.given.prior is not None:
+            raise ValueError(
+                "The 'prior' parameter of PrivateEstimator is for a sensitivity known on "
+                "paper, 'known', a KnownSensitivity or a number, or for an estimate. Got "
+                "a SensitivitySampler, which has an oracle of its own."
+            )
+
+
+class Estimated(Way):
+    """A sensitivity that was sampled earlier."""
+
+    def __init__(self, given: Parameters):
+        super().__init__(given)
+        self.draws = given.prior is not None
+
+    @property
+    def seed(self) -> Seed:
+        return self.given.sensitivity.seed
+
+
+class Bounded(Way):
+    """A bound on paper that the caller gives."""
+
+    is_plain = True
+
+    def __init__(self, given: Parameters):
+        super().__init__(given)
+        self.rule = given.sensitivity.estimator
+        self.is_of_one_target = self.rule is not None
+
+
+class Asserted(Way):
+    """A number that the caller asserts."""
+
+    is_plain = True
+
+
+class Proved(Way):
+    """A bound that follows from the target; a subclass makes the target."""
+
+    is_plain = is_of_one_target = True
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism for the target."""
+        return self.given.mechanism
 
     def start(self, n_samples: int) -> Sensitivity:
         return self._with_prior(KnownSensitivity(1.0, "l2", n_samples))  # draws the prior
 
-    def _bounded(
-        self, target: Any, mechanism: Mechanism, prior: object
-    ) -> tuple[Target, Sensitivity, Mechanism]:
-        """Return a target with its bound in the norm of a mechanism."""
-        order = 1 if mechanism.geometry.order == 1 else 2
+    def admit(self, sensitivity: Sensitivity, example: Dataset) -> Sensitivity:
+        return sensitivity
+
+    def make_target(self, public: Public) -> Any:
+        """Make a target that has a `bound`, and says of what it is."""
+        raise NotImplementedError
+
+    def bind(self, sensitivity: Any, public: Public) -> tuple[Target, Sensitivity, Mechanism]:
+        target, order = self.make_target(public), 1 if self.mechanism.geometry.order == 1 else 2
         known = KnownSensitivity(
             target.bound(order),
             f"l{order}",
@@ -156,12 +356,12 @@ class Bounded(Given):
             missing=target.missing,
             source="user guide, 'Sensitivities on paper'",
             shape=target.shape,
-            prior=prior,
+            prior=sensitivity.prior,
         )
-        return target, known, mechanism
+        return target, known, self.mechanism
 
 
-class Derived(Bounded):
+class Derived(Proved):
     """A bound that is derived from the estimator and the clips before it."""
 
     is_derived = True
@@ -173,24 +373,26 @@ class Derived(Bounded):
     def source(self, sensitivity: Any) -> Sensitivity:
         return sensitivity.with_prior(None)  # the public fit is made without a prior
 
-    def bind(self, sensitivity: Any, public: Public) -> tuple[Target, Sensitivity, Mechanism]:
-        target = self.kind.known_target(self.given.estimator, public)
-        return self._bounded(target, self.given.mechanism, sensitivity.prior)
+    def make_target(self, public: Public) -> Any:
+        return self.kind.known_target(self.given.estimator, public)
 
 
-class Aggregated(Bounded):
+class Aggregated(Proved):
     """A bound that holds for any estimator, since one record changes one block."""
 
     takes_weights = False
 
-    @cached_property
-    def aggregate(self) -> SampleAndAggregate:
-        """How the blocks are made."""
-        given = self.given.sensitivity
-        return SampleAndAggregate() if given == "aggregate" else given
+    def __init__(self, given: Parameters):
+        super().__init__(given)
+        chosen = given.sensitivity
+        self.aggregate = SampleAndAggregate() if isinstance(chosen, str) else chosen
+
+    @property
+    def student(self) -> Estimator:
+        return self.aggregate.student
 
     @cached_property
-    def kind(self) -> Attributes:
+    def kind(self) -> Kind:
         match self.given.release:
             case str("auto" | "predictions"):
                 return kind_of_release(PredictionTarget())
@@ -212,25 +414,37 @@ class Aggregated(Bounded):
         check_blocks(self.aggregate, n_samples)
         return super().start(n_samples)
 
-    def admit(self, sensitivity: Sensitivity, example: Dataset) -> Sensitivity:
-        return sensitivity
+    @property
+    def mechanism(self) -> Mechanism:
+        return self.given.mechanism.with_code(None)
 
-    def bind(self, sensitivity: Any, public: Public) -> tuple[Target, Sensitivity, Mechanism]:
-        mechanism = self.given.mechanism.with_code(None)
-        deviation = partial(deviation_of, mechanism)
-        target = bind_blocks(self.aggregate, self.given.estimator, public, deviation)
-        return self._bounded(target, mechanism, sensitivity.prior)
+    def make_target(self, public: Public) -> Any:
+        deviation = partial(deviation_of, self.mechanism)
+        return bind_blocks(self.aggregate, self.given.estimator, public, deviation)
 
     @property
     def seed(self) -> Seed:
         return self.aggregate.random_state
 
 
-def way_of(given: Parameters) -> Given:
-    """Return how the sensitivity of a PrivateEstimator is found."""
-    match given.sensitivity:
-        case str("known"):
-            return Derived(given)
-        case str("aggregate") | SampleAndAggregate():
-            return Aggregated(given)
-    return Given(given)
+WAYS: dict[Any, type[Way]] = {
+    "known": Derived,
+    "aggregate": Aggregated,
+    SampleAndAggregate: Aggregated,
+    SensitivitySampler: Sampled,
+    SensitivityEstimate: Estimated,
+    KnownSensitivity: Bounded,
+    Real: Asserted,
+}
+
+
+def way_of(given: Parameters) -> Way:
+    """Return the way to the promise of a PrivateEstimator."""
+    chosen = given.sensitivity
+    if isinstance(chosen, str) and chosen in WAYS:
+        return WAYS[chosen](given)
+    for each, way in WAYS.items():
+        if isinstance(each, type) and isinstance(chosen, each):
+            return way(given)
+    as_sensitivity(chosen, given.mechanism, n_samples=1)  # refuses what is none
+    return Way(given)

@@ -131,7 +131,7 @@ def _score_of_predictions(
     )
     norms = mechanism.geometry.distances(firsts, seconds)
     size = float(np.quantile(norms, level, method="higher"))
-    simulation = plan.own_simulation
+    simulation = plan.simulate()
     rng, _ = streams(simulation.seed, score_key(simulation.n_datasets + 1))
     scores = []
     for value, test in simulation.datasets:

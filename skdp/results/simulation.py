@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from sklearn import config_context
@@ -18,7 +17,7 @@ from skdp.core.oracle import Oracle
 from skdp.core.room import quiet, spare
 from skdp.core.schema import Schema
 from skdp.core.streams import score_key, streams
-from skdp.core.target import Target, replaces
+from skdp.core.target import Target
 from skdp.core.types import Estimator, Matrix, Released, Scoring
 from skdp.mechanisms.base import Mechanism
 from skdp.results.names import short_score
@@ -122,7 +121,7 @@ def score(fitted: Estimator, test: Dataset, scoring: Scoring) -> float:
     from sklearn.metrics import check_scoring
 
     with config_context(skip_parameter_validation=True):  # which takes as long as the score
-        return float(check_scoring(fitted, scoring)(fitted, *test.parts[:2]))
+        return float(check_scoring(fitted, scoring)(fitted, *Dataset(test.X, test.y).parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +141,7 @@ class Simulation:
     @cached_property
     def datasets(self) -> list[tuple[Matrix, Dataset]]:
         """The values, and the records to score."""
-        light = getattr(self.target, "light", self.target)
-        target = self.sensitivity.bounded(spare(light))
+        target = self.sensitivity.bounded(spare(self.target.light))
         key = key_in_store(
             *(target, self.oracle, self.n_samples, self.seed, self.schema),
             *(self.test_oracle, "simulated"),
@@ -198,7 +196,7 @@ class Simulation:
                 exact, public = self.target.restore(value), self.public_value(mechanism, left_out=i)
                 if self.records == MADE_UP:  # the best that predicts the same for all records
                     guess = DummyClassifier() if is_classifier(exact) else DummyRegressor()
-                    alone = score(guess.fit(*test.parts), test, scoring)
+                    alone = score(guess.fit(test.X, test.y), test, scoring)
                 else:
                     alone = math.nan if public is None else scored(self.target, public)
                 rows.append((private, score(exact, test, scoring), alone))
@@ -208,71 +206,3 @@ class Simulation:
         name = name_of_score(scoring, self.target.restore(self.datasets[0][0]))
         private, exact, public = np.array(rows).T
         return ExpectedScore(private, exact, public, name, self.records)
-
-
-@dataclass(frozen=True, eq=False)
-class HasExpectedScore:
-    """The worth of a planned release, from public datasets."""
-
-    target: Target
-    schema: Schema
-    n_samples: int
-    mechanism: Mechanism
-    sensitivity: SensitivityEstimate | KnownSensitivity
-    oracle: Oracle | None = field(default=None, repr=False)
-    made_up: Oracle | None = field(default=None, repr=False)
-    scoring: Scoring = field(default=None, repr=False)
-
-    @property
-    def n_evaluations(self) -> int:
-        """Number of evaluations on public records."""
-        n_pairs = len(getattr(self.sensitivity, "norms", ()))
-        drawn = n_pairs or self.oracle is not None
-        code = self.sensitivity.geometry.code
-        return 2 * (n_pairs + (0 if code is None else code.n_pilot_pairs)) if drawn else 0
-
-    @property
-    def expected_score(self) -> ExpectedScore | None:
-        """The score of such a release on public datasets."""
-        return self._simulated[0]
-
-    @cached_property
-    def public_estimator(self) -> Estimator | None:
-        """The model of the public records alone."""
-        value = None if self.oracle is None else self._simulated[1]
-        return None if value is None else self.target.restore(value)
-
-    @cached_property
-    def own_simulation(self) -> Simulation | None:
-        """A few datasets, so that the score costs little beside the evaluations."""
-        few = self.n_evaluations // EVALUATIONS_OF_A_DATASET
-        few = min(MOST_DATASETS, max(LEAST_DATASETS, few))
-        return self._simulate(few, getattr(self.sensitivity, "seed", 0))
-
-    @cached_property
-    def _simulated(self) -> tuple[ExpectedScore | None, Matrix | None]:
-        """The score and the public value."""
-        simulation = self.own_simulation
-        if simulation is None:
-            return None, None
-
-        def simulated() -> tuple[ExpectedScore | None, Matrix | None]:
-            scores = simulation.scores(self.mechanism, self.scoring)
-            return scores, simulation.public_value(self.mechanism)
-
-        facts: Any = self.target, simulation.oracle, self.n_samples, simulation.seed, self.schema
-        size = self.sensitivity.value
-        others = simulation.n_datasets, self.mechanism, size, self.scoring
-        return STORE.made(key_in_store(*facts, *others), simulated)
-
-    def _simulate(
-        self, n_datasets: int, seed: int, test_oracle: Oracle | None = None
-    ) -> Simulation | None:
-        """Return public datasets to release and to score, or None where nothing can be scored."""
-        oracle = self.oracle or self.made_up
-        if oracle is None or self.mechanism.chooses or not replaces(self.target, "restore"):
-            return None
-        return Simulation(
-            *(self.target, self.sensitivity, self.n_samples, oracle, self.schema),
-            *(n_datasets, seed, test_oracle, MADE_UP if self.oracle is None else ORACLE),
-        )

@@ -14,7 +14,7 @@ from skdp.accounting.spend import short_label
 from skdp.core.checks import wrapped
 from skdp.core.target import Target, replaces
 from skdp.core.types import Container, Estimator
-from skdp.estimators.catalog.compositions import is_frozen
+from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
 from skdp.results.names import (
     axis_labels,
     by_attribute,
@@ -177,18 +177,17 @@ def plan_text(plan: Any) -> str:
     known, target, oracle = plan.sensitivity, plan.target, plan.oracle
     code = plan.mechanism.geometry.code
     rows = [("guarantee", plan.guarantee.short)]
-    if getattr(known, "assumed", None):
+    if known.assumed:
         rows += [("rests on", known.assumed)]
         if oracle is not None:
             rows += [("prior", f"{oracle.description}, for utility only")]
     seconds = f" ({two_digits(plan.seconds)} s)" if plan.seconds >= 1 else ""
-    n_reused = getattr(plan.sensitivity, "n_reused", 0)
-    seconds += f", {n_reused} of them reused" if n_reused else ""
-    n_public = plan.n_evaluations or getattr(target, "n_public_fits", 0)
+    seconds += f", {known.n_reused} of them reused" if known.n_reused else ""
+    n_public = plan.n_evaluations or target.n_public_fits
     public = f"{n_public} evaluations on public records{seconds}, then " if n_public else ""
-    n_private = getattr(target, "n_fits", "one evaluation" if not n_public else "one")
+    n_private = target.n_fits or ("one" if n_public else "one evaluation")
     rows += [("cost", f"{public}{n_private} on the private records")]
-    rows += [("released", getattr(target, "released", ""))]
+    rows += [("released", target.released)]
     noise = type(plan.mechanism).__name__.removesuffix("Mechanism")
     if code is not None:
         noise += f" in {code.n_released} of {code.size} directions"
@@ -200,7 +199,7 @@ def plan_text(plan: Any) -> str:
     elif code is not None:
         rows += [("learned", f"{plan.share_learned:.0%} of what public fits leave open")]
     rows += [("advice", plan.advice)]
-    if replaces(target, "by_name") or not hasattr(target, "released"):  # else nobody reads them
+    if replaces(target, "by_name") or not target.released:  # else nobody reads them
         rows += [("std. errors", said) for said in _errors(plan)]
     lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
     title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private records"
@@ -212,9 +211,8 @@ def _errors(plan: Any) -> Iterator[str]:
     errors, has_code = plan.standard_errors, plan.mechanism.geometry.code is not None
     if errors is None:
         return
-    fitted = getattr(plan.target, "public_fit", None)
     given = plan.mechanism.standard_errors(plan.sensitivity.shape, plan.sensitivity.value)
-    labels = axis_labels(plan.names, plan.target, given, fitted)
+    labels = axis_labels(plan.names, plan.target, given, plan.target.public_fit)
     for name, values in by_attribute(errors).items():
         numbers, names = flat_numbers({name: values}), flat_names({name: values}, labels)
         noisy = np.flatnonzero(numbers != 0) if has_code else np.arange(len(numbers))
@@ -231,10 +229,12 @@ def _errors(plan: Any) -> Iterator[str]:
 
 def _title(target: Target) -> str:
     """Name the estimator of a target by its steps, or any other target by its description."""
-    estimator = getattr(target, "estimator", None)
+    estimator = target.estimator
     if estimator is None:
         return " ".join(target.description.split())
-    steps = ", ".join(_class_of(step) for _, step in getattr(estimator, "steps", ()))
+    steps = ", ".join(
+        map(_class_of, dict(estimator.steps).values() if is_pipeline(estimator) else ())
+    )
     return f"{type(estimator).__name__}({steps})" if steps else type(estimator).__name__
 
 

@@ -26,10 +26,11 @@ from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import below
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.plan import of_each
+from skdp.plan import Payment, ReleasePlan, draw_seed, of_each
 from skdp.planning.checks import check_holds_no_record, check_parameters, data_check
-from skdp.planning.making import least_promise
-from skdp.planning.preparation import Preparation, prepare
+from skdp.planning.making import Draft, least_promise, make_plan
+from skdp.planning.preparation import prepare, rehearse_methods
+from skdp.planning.ways import way_of
 from skdp.result import Release
 from skdp.search.candidates import SumOfScores, as_scoring, list_candidates
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -63,8 +64,8 @@ class PrivateSearchCV(PrivateModel):
         None takes five for each candidate.
     scoring : callable or None, default=None
         ``scoring(estimator, X, y)`` gets a copy of the released model and one record, in containers
-        of length 1, and returns a score from 0 to 1; without responses it gets no y. Other numbers are
-        clipped, and an error counts as 0. None takes the accuracy of a classifier, and of a
+        of length 1, and returns a score from 0 to 1; without responses it gets no y. Other numbers
+        are clipped, and an error counts as 0. None takes the accuracy of a classifier, and of a
         regressor 1 less the absolute error over the length of `y_range`.
     y_range : (float, float) or None, default=None
         The public range of y, by which a regressor is scored. It need not hold for all records.
@@ -178,81 +179,91 @@ class PrivateSearchCV(PrivateModel):
             raise TypeError("PrivateSearchCV takes no sample_weight in fit. Got sample_weight.")
         candidates = list_candidates(self.estimator, self.param_grid, "PrivateSearchCV")
         models = [_set(self.estimator, params, len(candidates)) for params in candidates]
-        for model in models:
-            check_parameters(model)
+        ways = [*map(check_parameters, models)]
         n_runs = RUNS_FOR_EACH * len(models) if self.n_runs is None else self.n_runs
         check_count("n_runs", n_runs, "PrivateSearchCV", at_most=2**31)
         scorings = [as_scoring(self.scoring, self.y_range, each.estimator) for each in models]
-        warn_if_fitted(self.estimator.estimator, self.param_grid)
-        listed = (value for params in candidates for value in params.values())
-        check_holds_no_record(self.estimator, Dataset(X, y), *listed)
-        fitted, scored = halves(data_check(self.estimator)(X, y))
-        n, given = fitted.n_records, self.estimator.accountant
-        pays, random_state = find_accountant(given), self.estimator.random_state
-        if isinstance(self.estimator.sensitivity, Real):
-            raise ValueError(
-                "The 'sensitivity' of the estimator in PrivateSearchCV must say of how many"
-                f" records it is. A fit sees {n}: KnownSensitivity(bound, norm, n_samples={n})."
-            )
+        fitted, scored = self._split(candidates, Dataset(X, y))
         least = [least_promise(each.mechanism, each.sensitivity) for each in models]
-        pays._rehearse({"guarantee": price(least, n_runs)})  # before pairs are sampled
-        prepared = [prepare(model, fitted) for model in models]
-        for each, scoring in zip(prepared, scorings, strict=True):
-            each.rehearse_methods(X)
-            _rehearse(each, scoring)
-        plans = [each.plan() for each in prepared]
-        promise = replace(
-            price([plan.guarantee for plan in plans], n_runs),
-            n_samples=n + scored.n_records,
-            seeded=random_state is not None,
-            alone=not pays.is_kept,
-        )
-        for weakness in weaknesses(promise, n + scored.n_records):
-            warn(f"The promise is weak, together: {weakness}.")
-        described = [str(plan) for plan in plans]
-        warn_if_uncharged(given)
-        pays.spend(promise, label=f"search, {plans[0].target.description}")
-
-        budget, noise = pays.total(), byte_source(random_state)
-        # one seed of the fits for all runs: the gamma is that of a pair and a seed
-        seed = int.from_bytes(noise.bytes(4), "little") >> 1
+        pays = find_accountant(self.estimator.accountant)
+        pays.rehearse({"guarantee": price(least, n_runs)})  # before pairs are sampled
+        drafts = [prepare(way, fitted) for way in ways]
+        for draft, scoring in zip(drafts, scorings, strict=True):
+            rehearse_methods(draft, X)
+            _rehearse(draft, scoring)
+        plans = [*map(make_plan, drafts)]
+        paid = self._pay(plans, n_runs, fitted.n_records + scored.n_records)
         counts = LaplaceMechanism(max(plan.guarantee.epsilon for plan in plans), code=None)
 
         def run(index: int) -> tuple[float, tuple[int, Release, list]]:
             # nobody hears of the other runs, or counts them
             with quiet(), warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                released = plans[index]._release_paid(
-                    *(prepared[index].example, promise, budget, described[index], noise, seed)
-                )
+                released = plans[index].run(drafts[index].example, paid)
             total = evaluate_privately(
                 SumOfScores(released.value, scorings[index]),
                 scored,
-                seed=seed,
+                seed=paid.seed,
                 shape=(),
-                add_noise=lambda exact: float(np.nan_to_num(counts.release(exact, 1.0, noise))),
+                add_noise=lambda exact: float(
+                    np.nan_to_num(counts.release(exact, 1.0, paid.noise))
+                ),
             )
             return total, (index, released, said)
 
-        total, (index, released, said) = best_of_random_runs(run, len(plans), n_runs, noise)
+        total, (index, released, said) = best_of_random_runs(run, len(plans), n_runs, paid.noise)
         for each in said:
             warn(str(each.message), each.category)
         candidates = [clone(params, safe=False) for params in candidates]
         how = f"The best of about {n_runs} runs, by a score on {scored.n_records} other records"
-        plan = replace(plans[index], accountant=given, n_alternatives=len(plans))
+        how = f"{how}\nChosen: {candidates[index]}\n{released.plan}"
+        promise = replace(paid.guarantee, code=plans[index].guarantee.code)
         return self._keep(
-            plan,
-            replace(
-                released,
-                guarantee=replace(promise, code=plan.guarantee.code),
-                plan=f"{how}\nChosen: {candidates[index]}\n{released.plan}",
-            ),
+            replace(plans[index], accountant=self.estimator.accountant, n_alternatives=len(plans)),
+            replace(released, guarantee=promise, plan=how),
             best_index_=index,
             best_params_=candidates[index],
             best_score_=total / scored.n_records,
             best_estimator_=released.value,
             cv_results_={"params": candidates},
         )
+
+    def _split(
+        self, candidates: list[dict[str, object]], dataset: Dataset
+    ) -> tuple[Dataset, Dataset]:
+        """Check the records, and split them into some to fit and others to score."""
+        way = way_of(self.estimator)
+        warn_if_fitted(self.estimator.estimator, self.param_grid)
+        listed = (value for params in candidates for value in params.values())
+        check_holds_no_record(way, dataset, *listed)
+        fitted, scored = halves(data_check(way)(dataset))
+        if isinstance(self.estimator.sensitivity, Real):
+            n = fitted.n_records
+            raise ValueError(
+                "The 'sensitivity' of the estimator in PrivateSearchCV must say of how many"
+                f" records it is. A fit sees {n}: KnownSensitivity(bound, norm, n_samples={n})."
+            )
+        return fitted, scored
+
+    def _pay(self, plans: list[ReleasePlan], n_runs: int, n_samples: int) -> Payment:
+        """Let the budget pay for the search."""
+        given, random_state = self.estimator.accountant, self.estimator.random_state
+        pays = find_accountant(given)
+        promise = replace(
+            price([plan.guarantee for plan in plans], n_runs),
+            n_samples=n_samples,
+            seeded=random_state is not None,
+            alone=not pays.is_kept,
+        )
+        for weakness in weaknesses(promise, n_samples):
+            warn(f"The promise is weak, together: {weakness}.")
+        for plan in plans:
+            str(plan)  # whatever may fail comes before the payment
+        warn_if_uncharged(given)
+        pays.spend(promise, label=f"search, {plans[0].target.description}")
+        noise = byte_source(random_state)
+        # one seed of the fits for all runs: the gamma is that of a pair and a seed
+        return Payment(promise, pays.total(), noise, draw_seed(noise))
 
     def _check_served(self, estimator: Estimator, name: str) -> None:
         self.estimator._check_served(estimator, name)
@@ -304,8 +315,8 @@ def best_of_random_runs(
             return best
 
 
-def _rehearse(prepared: Preparation, scoring: Callable) -> None:
+def _rehearse(draft: Draft, scoring: Callable) -> None:
     """Fit to public or made-up records, and score one of them, to see errors in time."""
-    target, public = spare(prepared.target), copy.deepcopy(prepared.public)
+    target, public = spare(draft.target), copy.deepcopy(draft.public.dataset)
     model = target.restore(target(*public.parts, seed=0))
     SumOfScores(model, spare(scoring)).score(public.take(np.array([0])))

@@ -98,7 +98,7 @@ def public_search(
     (True, 2)
     """
     rng = np.random.default_rng(random_state)
-    sampler = getattr(estimator, "sensitivity", None)
+    sampler = estimator.sensitivity if isinstance(estimator, PrivateEstimator) else None
     if not isinstance(sampler, SensitivitySampler):
         raise TypeError(
             "The 'estimator' parameter of public_search must be a PrivateEstimator whose "
@@ -115,7 +115,7 @@ def public_search(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UtilityWarning)  # the scores are compared here
             plan = clone(model).set_params(sensitivity=sampler).plan(n_samples)
-        simulation = plan._simulate(n_datasets, seed, test)
+        simulation = plan.simulate(n_datasets, seed, test)
         found.append(simulation and simulation.scores(plan.mechanism, scoring))
     scores = np.array([np.full(1, np.nan) if each is None else each.private for each in found])
     means = scores.mean(axis=1)

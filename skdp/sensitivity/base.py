@@ -25,6 +25,9 @@ class Sensitivity(ABC):
     def draws_from(self) -> Oracle | None:
         """The oracle, ready to be drawn from; None where nothing is drawn."""
 
+    estimator: Any = None
+    """The rule for the only estimators that it is for, if there is one."""
+
     @abstractmethod
     def public_dataset(self, *args: Any, **options: Any) -> Dataset:
         """Draw a public dataset."""
@@ -55,6 +58,23 @@ class Settled(Sensitivity):
 
     prior: Any = None
     """The sampler that draws public records, if there is one."""
+    n_reused: int = 0
+    """Number of evaluations that were known from before."""
+
+    @property
+    def n_measured(self) -> int:
+        """Number of pairs that were sampled; 0 of a bound on paper."""
+        return 0
+
+    @property
+    def sampled_with(self) -> int | None:
+        """Seed of the sampling; None of a bound on paper."""
+        return None
+
+    @property
+    def assumed(self) -> str | None:
+        """The assumptions, in the words of the guarantee; None where it names an oracle."""
+        return None
 
     @property
     def draws_from(self) -> Oracle | None:

@@ -214,7 +214,7 @@ class KnownSensitivity(Settled):
     def for_estimator(
         self, estimator: Estimator, release: object, dataset: Dataset, uses_response: bool
     ) -> KnownSensitivity:
-        _refuse_weights(dataset)
+        dataset.refuse_weights()
         known = super().for_estimator(estimator, release, dataset, uses_response)
         if self.estimator is None:
             return known
@@ -224,12 +224,12 @@ class KnownSensitivity(Settled):
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[KnownSensitivity, Schema]:
         if self.ranges is not None:
-            _refuse_weights(example)
-            check_clippable(example.X, schema.parts[0].dtypes, self.ranges)
+            example.refuse_weights()
+            check_clippable(example.X, schema.parts.X.dtypes, self.ranges)
         if self.prior is None:
             return self, schema
         prior, drawn = self.prior.agree(schema, example)
-        pairs = zip(schema.parts[0].dtypes, drawn.parts[0].dtypes, strict=True)
+        pairs = zip(schema.parts.X.dtypes, drawn.parts.X.dtypes, strict=True)
         if any(is_object(ours) and holds_numbers(theirs) for ours, theirs in pairs):
             raise ValueError(
                 "X holds objects where the prior draws numbers, and words would count as 0."
@@ -260,14 +260,6 @@ class KnownSensitivity(Settled):
 
     def bounded(self, target: Target) -> Target:
         return target if self.ranges is None else ClippedTarget(target, self.ranges)
-
-
-def _refuse_weights(dataset: Dataset) -> None:
-    if dataset.sample_weight is not None:
-        raise ValueError(
-            "A known sensitivity is for records without weights. Got sample_weight. Pass a "
-            "SensitivitySampler, with an oracle that yields (X, y, sample_weight)."
-        )
 
 
 def as_prior(oracle: object, random_state: Seed = None) -> SensitivitySampler:

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.core.dataset import Dataset, as_dataset, belongs_to, n_records
+from skdp.core.dataset import Dataset, as_dataset, belongs_to
 from skdp.core.oracle import Oracle
 from skdp.core.plain import find_non_finite
 from skdp.core.schema import Schema
@@ -41,12 +41,12 @@ def draw(
         error.add_note(f"Raised by t{name[1:]} when asked for n_samples={n_samples}.")
         raise
     dataset = as_dataset(sample, f"What t{name[1:]} returns")
-    for part, what in zip(dataset.parts, ("records", "responses", "weights"), strict=False):
-        if n_records(part) != n_samples:
+    for what, length in dataset.lengths.items():
+        if length != n_samples:
             raise ValueError(
-                f"{name} returned {n_records(part)} {what}. It must return n_samples={n_samples}."
+                f"{name} returned {length} {what}. It must return n_samples={n_samples}."
             )
-    dataset = Dataset(*[_owned(part, copied) for part in dataset.parts])
+    dataset = dataset.map(lambda part: _owned(part, copied))
     if schema is not None:
         dataset, allow_nan = schema.convert(dataset, name), schema.allow_nan
     if full:
@@ -65,7 +65,7 @@ def _owned(container: Container, copied: bool) -> Container:
 
 def _check_values(dataset: Dataset, name: str, allow_nan: bool) -> None:
     """Refuse missing and infinite numbers; the message may say where, since oracles are public."""
-    for part, container in zip(Dataset._fields, dataset.parts, strict=False):
+    for part, container in dataset.named.items():
         may_lack = allow_nan and part == "X"
         place = find_non_finite(container, may_lack)
         if place is not None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.identity import REMEDY, key_of, obstacle_of
-from skdp.core.schema import Key, Schema, describe_key
+from skdp.core.schema import FormKey, Schema, describe_key
 from skdp.core.target import Target
 from skdp.sensitivity.base import Settled, in_code_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic
@@ -85,7 +85,7 @@ class SensitivityEstimate(Settled):
     oracle: str
     seed: int
     failures: dict[str, int] = field(default_factory=dict)
-    form: tuple[Key, ...] = ()
+    form: tuple[FormKey, ...] = ()
     n_rounding: int = 0
     key: str = ""
     prior: Any = field(default=None, compare=False)
@@ -138,8 +138,12 @@ class SensitivityEstimate(Settled):
         )
 
     @property
-    def assumed(self) -> None:
-        """None, since the guarantee names the oracle instead."""
+    def n_measured(self) -> int:
+        return len(self.norms)
+
+    @property
+    def sampled_with(self) -> int:
+        return self.seed
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
         prior = self.prior

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,16 +95,16 @@ def _check_bounded(target: Target, known: KnownSensitivity, values: list[Matrix]
 
 def _neighbors(schema: Schema, n_samples: int) -> Iterator[Dataset]:
     """Make datasets that differ in the numbers of the last record, from the largest down."""
-    dtypes = [dtype for part in schema.parts for dtype in part.dtypes]
+    dtypes = [dtype for part in schema.parts.parts for dtype in part.dtypes]
     is_single = any(str(dtype).lower() in ("float16", "float32") for dtype in dtypes)
     if is_single or any(categories_of(dtype) is not None for dtype in dtypes):
         return  # rounding may exceed the bound; categories may be private
     rows = np.append(np.arange(n_samples - 1) % 2, 2)
     for number in NUMBERS:
         with suppress(MisfitError):  # a type may hold smaller ones only
-            parts = [_zero_one_and(number, part) for part in schema.parts]
-            if not any(map(sparse.issparse, parts)):
-                yield Dataset(*(take_records(part, rows) for part in parts))
+            made = schema.parts.map(partial(_zero_one_and, number))
+            if not any(map(sparse.issparse, made.parts)):
+                yield made.take(rows)
 
 
 def _zero_one_and(number: float, form: Form) -> Container:
@@ -121,12 +122,12 @@ def _zero_one_and(number: float, form: Form) -> Container:
 
 def _made_up(schema: Schema, known: KnownSensitivity) -> Iterator[Sequence[Dataset]]:
     """Make datasets of a form, in pairs that differ in one record for the bound of a mean."""
-    form, *rest = schema.parts
+    form, rest = schema.parts.X, schema.parts._replace(X=None)
     # how far a function moves could tell of categories that only private records have
-    declared = any(categories_of(dtype) is not None for part in rest for dtype in part.dtypes)
+    declared = any(categories_of(dtype) is not None for part in rest.parts for dtype in part.dtypes)
     supposes_more = known.gamma or known.estimator or known.preconditions not in ("", OF_MEAN)
     if known.ranges is None or declared or supposes_more:  # made-up records may violate the bound
-        yield [Dataset(*(part.made_up(2) for part in schema.parts))]
+        yield [schema.parts.map(lambda part: part.made_up(2))]
         if known.ranges is None and not known.gamma and known.preconditions in ("", OF_COUNTS):
             yield from ([each] for each in _neighbors(schema, known.n_samples))
         return
@@ -135,11 +136,11 @@ def _made_up(schema: Schema, known: KnownSensitivity) -> Iterator[Sequence[Datas
     corners = doubles.convert(np.vstack([low, high, np.clip(0, low, high)]))
     places = np.arange(n - 1)
     ends = np.append(places, [0, 1])  # a record moves from low to high, and so does its response
-    responses = [take_records(part.made_up(n + 1), ends) for part in rest]
+    others = rest.map(lambda part: take_records(part.made_up(n + 1), ends))
 
     def pair(rows: NDArray[np.intp], position: int) -> tuple[Dataset, Dataset]:
         X = take_records(corners, np.append(rows, [0, 1]))
-        return neighboring_pair(Dataset(X, *responses), position)
+        return neighboring_pair(others._replace(X=X), position)
 
     yield pair(np.full_like(places, 2), n - 1)
     # full rows, as many as there are private ones, may not fit into a sparse container

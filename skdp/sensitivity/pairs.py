@@ -24,7 +24,7 @@ from skdp.core.geometry import Geometry
 from skdp.core.oracle import Oracle
 from skdp.core.room import raise_noted
 from skdp.core.schema import Schema
-from skdp.core.streams import BLOCK, Key, streams
+from skdp.core.streams import BLOCK, SpawnKey, streams
 from skdp.core.target import LabeledValueError, Target, pair_values
 from skdp.core.types import Matrix
 from skdp.sensitivity.drawing import draw, perturbed
@@ -57,11 +57,11 @@ class PairSource:
     n_samples: int
     seed: int
     schema: Schema
-    kind: Key = ()  # the rest of the key of its stream
+    kind: SpawnKey = ()  # the rest of the key of its stream
 
     @property
     def facts(self) -> tuple[Any, ...]:
-        """All of it, for a key."""
+        """The fields, of which a key is made."""
         return tuple(vars(self).values())
 
     def __call__(self, pairs: Iterable[int]) -> list[Evaluation]:

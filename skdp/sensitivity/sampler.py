@@ -246,7 +246,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         with closing(self._run(source, pilot_rows, n_pairs, later=later)) as chunks:
             return gather_pilots(chunks, n_pairs)
 
-    def _shaken_pilots(
+    def shaken_pilots(
         self, target: Target, n_samples: int, schema: Schema, size: int
     ) -> tuple[Matrix, Matrix]:
         """Evaluate a few pilots, and the same with records that differ in their last bits."""
@@ -263,14 +263,15 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         """Check the oracle before the first fit; return a source, records, and a closed form."""
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
         self.order_statistic()  # refuses wrong parameters
-        oracle, seed = self.draws_from, self._entropy()
+        oracle, seed = self.draws_from, self.draw_seed()
         if schema is None:
             schema = Schema.of(try_oracle(oracle, n_samples, seed), target.allow_nan)
         rng, _ = streams(seed, (0,))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
-        rows = target.closed_form(*records.parts)
+        target.check_oracle(*records.parts)
+        rows = target.closed_form(*records.parts) if has_independent_records(oracle) else None
         source = PairSource(target, oracle, n_samples, seed, schema, kind)
-        return source, records, rows if has_independent_records(oracle) else None
+        return source, records, rows
 
     def _run(
         self,
@@ -308,8 +309,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         return self._with(oracle=without_response(self.draws_from))
 
     def agree(self, schema: Schema, example: Dataset) -> tuple[SensitivitySampler, Schema]:
-        sampler, oracle = self._with(random_state=self._entropy()), self.draws_from
-        drawn = try_oracle(oracle, example.n_records, sampler._entropy())
+        sampler, oracle = self._with(random_state=self.draw_seed()), self.draws_from
+        drawn = try_oracle(oracle, example.n_records, sampler.draw_seed())
         schema = schema.agree(Schema.of(drawn))
         schema.convert(drawn, f"The oracle {oracle.description}")
         return sampler, schema
@@ -330,11 +331,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         allow_nan: bool = False,
     ) -> Dataset:
         n_samples = check_count("n_samples", n_samples, "SensitivitySampler")
-        rng, _ = streams(self._entropy(), public_key(attempt))
+        rng, _ = streams(self.draw_seed(), public_key(attempt))
         return draw(self.draws_from, n_samples, rng, schema=schema, full=True, allow_nan=allow_nan)
 
     def _with(self, **parameters: object) -> SensitivitySampler:
         return type(self)(**self.get_params(deep=False) | parameters)
 
-    def _entropy(self) -> int:
+    def draw_seed(self) -> int:
+        """Return the public seed; a sampler without an integer draws one."""
         return public_seed(self.random_state, "random_state", "SensitivitySampler")

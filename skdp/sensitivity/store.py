@@ -129,7 +129,9 @@ def key_in_store(
     """Return the key of all that determines evaluations; empty where none may be used again."""
     if seed >= DRAWN:
         return ""
-    forms = [(part.key, part.index_dtype, list(map(str, part.names))) for part in schema.parts]
+    forms = [
+        (part.key, part.index_dtype, list(map(str, part.names))) for part in schema.parts.parts
+    ]
     facts = target, oracle, n_samples, seed, forms, get_config(), others
     key = key_of(facts, takes_keys=False)  # whose code may be edited, and the key not
     return "" if obstacle_of(key) else key

@@ -65,7 +65,7 @@ def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
                 "voids the promise. Make it of public records, or of knowledge."
             )
     for name, read in _read(source):
-        if any(read is part for part in dataset if part is not None):
+        if any(read is part for part in dataset.parts):
             warn(
                 f"The oracle {oracle.description} reads the variable {name!r}, which holds the "
                 "private records: the promise is void if it draws from them. Let it read public "
@@ -76,11 +76,10 @@ def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
 
 def shares_memory(things: Sequence[object], dataset: Dataset) -> bool:
     """Return whether one of some things is a part of a dataset, or a view of one."""
-    private = [part for part in dataset if part is not None]
-    if any(thing is part for thing in things for part in private):
+    if any(thing is part for thing in things for part in dataset.parts):
         return True
     arrays = [array for thing in things for array in _arrays(thing)]
-    others = [array for part in private for array in _arrays(part)] if arrays else []
+    others = [array for part in dataset.parts for array in _arrays(part)] if arrays else []
     return any(_overlap(array, other) for array in arrays for other in others)
 
 

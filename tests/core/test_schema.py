@@ -220,7 +220,7 @@ def test_a_column_of_categories_has_those_of_the_oracle():
 def test_no_message_tells_categories_by_a_digest():
     """Whoever guesses who is in the data could make the digest of the guess."""
     data = pd.DataFrame({"b": pd.Series(["low", "person 31337"] * 30, dtype="category")})
-    (_, _, _, (name,)), *_ = Schema.of(Dataset(data)).key
+    (*_, (name,)), *_ = Schema.of(Dataset(data)).key
     digest = name.removeprefix("category ")
     numbers = SensitivitySampler(lambda n, rng: pd.DataFrame({"b": rng.normal(size=n)}))
     labels = pd.CategoricalDtype(["high", "low"])

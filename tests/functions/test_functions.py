@@ -343,6 +343,6 @@ def test_a_box_that_most_records_of_the_oracle_miss_is_refused():
     assert not hasattr(model, "estimator_")
     target, points = FittedFunctionTarget(KDE, box, clone(KDE).fit(values)), np.arange(4.0)[:, None]
     for container in (np.asarray, pd.DataFrame, sparse.csr_array):
-        target.closed_form(container(points))
+        target.check_oracle(container(points))
         with pytest.raises(ValueError, match="which 75% of the oracle's records miss"):
-            target.closed_form(container(points + 0.5))
+            target.check_oracle(container(points + 0.5))

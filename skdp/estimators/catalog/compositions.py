@@ -37,7 +37,7 @@ def _listed(fitted: Estimator) -> Members:
     return [(f"estimators_[{i}]", member) for i, member in enumerate(fitted.estimators_)]
 
 
-def _named(fitted: Estimator) -> Members:
+def _members_by_name(fitted: Estimator) -> Members:
     return fitted.named_estimators_.items()
 
 
@@ -87,7 +87,9 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.model_selection.FixedThresholdClassifier": Entry(
         members=lambda fitted: [("estimator", fitted.estimator_)]
     ),
-    "sklearn.ensemble VotingClassifier VotingRegressor": Entry(members=_named, passes_weights=True),
+    "sklearn.ensemble VotingClassifier VotingRegressor": Entry(
+        members=_members_by_name, passes_weights=True
+    ),
     "sklearn.multiclass OneVsOneClassifier OneVsRestClassifier": Entry(members=_listed),
     "sklearn.multioutput MultiOutputClassifier MultiOutputRegressor": Entry(members=_listed),
     FROZEN: Entry(uses_response=False, learns_nothing=True, by_record=True),

@@ -47,7 +47,7 @@ class SignedRows:
         order = _match(-np.abs(cosines))
         signs = np.sign(cosines[order, np.arange(len(order))]).astype(rows.dtype)
         signs[signs == 0] = 1
-        moved = _moved(values, (self.reference, *self.others), order)
+        moved = _reorder(values, (self.reference, *self.others), order)
         return moved | {self.reference: moved[self.reference] * signs[:, None]}
 
 
@@ -62,10 +62,10 @@ class NearestRows:
         """Return the values, aligned."""
         rows, public = values[self.reference], getattr(public_fit, self.reference)
         order = _match(cdist(rows, public, metric="sqeuclidean"))
-        return _moved(values, (self.reference, *self.others), order)
+        return _reorder(values, (self.reference, *self.others), order)
 
 
-def _moved(values: Values, names: tuple[str, ...], order: NDArray) -> Values:
+def _reorder(values: Values, names: tuple[str, ...], order: NDArray) -> Values:
     present = values.keys() & set(names)
     return values | {name: np.asarray(values[name])[order] for name in present}
 

@@ -26,6 +26,8 @@ class Traits:
     uses_response: bool | None = None
     # whether fitting changes nothing, though an older scikit-learn does not say so
     learns_nothing: bool = False
+    # whether it has a parameter `classes`, so that a fit may lack a label
+    lists_labels: bool = False
     # whether, once fitted, it transforms or predicts each record by itself and keeps nothing, if
     # its members and functions do
     by_record: bool = False

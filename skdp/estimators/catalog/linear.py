@@ -82,7 +82,12 @@ ENTRIES: dict[str, Entry] = {
     ),
     # Our own models, which learn one moment.
     "skdp.estimators.moments.MomentClassifier": Entry(
-        ("moment_",), _derive, of_means=True, numbers="(k - 1)(d + 1)", known=ClassMoment
+        ("moment_",),
+        _derive,
+        of_means=True,
+        lists_labels=True,
+        numbers="(k - 1)(d + 1)",
+        known=ClassMoment,
     ),
     "skdp.estimators.moments.MomentRegressor": Entry(
         ("moment_",), _derive, of_means=True, numbers="d + 1", known=ResponseMoment

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.core.checks import shorten
+from skdp.core.fitted import names_seen
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.known_sums import ScalerMoments
@@ -79,7 +80,7 @@ def _statistics(fitted: Estimator) -> tuple[str, ...]:
     if fitted.strategy == "constant":
         return ()
     if np.asarray(getattr(fitted, "statistics_", 0.0)).dtype.kind not in "fiub":
-        names = getattr(fitted, "feature_names_in_", None)
+        names = names_seen(fitted)
         here = "" if names is None else f", here {shorten(names.tolist())}"
         raise ValueError(
             "The 'strategy' parameter of SimpleImputer must be 'constant' for columns of "
