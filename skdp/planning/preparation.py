@@ -56,10 +56,11 @@ class Preparation(NamedTuple):
             if holds_numbers(dtype):
                 columns[place] = series_of(type(columns[place]), name, [0], dtype)
         records = form.kind(dict(zip(form.names, columns, strict=True)))
-        for method in ("predict", "transform", "score_samples"):
+        methods = "predict", "transform", "score_samples"
+        for method in filter(partial(hasattr, self.fit), methods):
             try:
                 with quiet(), suppress(ValueError):  # a number may be out of a range
-                    getattr(self.fit, method, np.shape)(records)
+                    getattr(self.fit, method)(records)
             except TypeError as error:
                 raise TypeError(
                     f"The columns of X must have types on which the estimator can {method}. Got "
