@@ -13,16 +13,9 @@ from sklearn.base import BaseEstimator
 
 from skdp.core.identity import origin_of
 
-TRUSTED = {
-    "sklearn",
-    "numpy",
-    "scipy",
-    "joblib",
-    "threadpoolctl",
-    "torch",
-    *sys.stdlib_module_names,
-}
-TRUSTED |= {"mlflow"}  # what it does around a method is switched off
+# what mlflow does around a method is switched off, and the others only compute
+TRUSTED = {"sklearn", "numpy", "scipy", "joblib", "threadpoolctl", "torch", "mlflow"}
+TRUSTED |= sys.stdlib_module_names
 
 _lock, _switched_off = threading.Lock(), ExitStack()
 _n_inside = 0  # in all threads, since the switch of mlflow belongs to the process

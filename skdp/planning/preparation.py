@@ -80,10 +80,11 @@ def rehearse_methods(draft: Draft, X: Container) -> None:
         if holds_numbers(dtype):
             columns[place] = series_of(type(columns[place]), name, [0], dtype)
     records = form.kind(dict(zip(form.names, columns, strict=True)))
-    for method in ("predict", "transform", "score_samples"):
+    methods = "predict", "transform", "score_samples"
+    for method in filter(partial(hasattr, public.fit), methods):
         try:
             with quiet(), suppress(ValueError):  # a number may be out of a range
-                getattr(public.fit, method, np.shape)(records)
+                getattr(public.fit, method)(records)
         except TypeError as error:
             raise TypeError(
                 f"The columns of X must have types on which the estimator can {method}. Got "
