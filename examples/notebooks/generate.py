@@ -1,7 +1,8 @@
 """Make the notebooks of this folder from scripts of the gallery, and run them.
 
 `make notebooks` writes them, with what they show; `make examples` calls this with `--check`, which
-runs what is written, and fails where it does not run or is no longer what its script makes.
+runs what is written, warnings as errors, in the place of the script, and fails where it does not
+run or is no longer what its script makes.
 """
 
 import os
@@ -19,6 +20,9 @@ SOURCES = {
     "private_kde": "plot_private_density.py",
     "private_table": "plot_private_table.py",
 }
+AS_ERRORS = """import warnings
+warnings.simplefilter("error")
+warnings.filterwarnings("ignore", module="ipykernel")"""
 
 
 def convert(name):
@@ -74,8 +78,10 @@ def main():
     for name in SOURCES:
         path = HERE / f"{name}.ipynb"
         notebook = convert(name)
-        if "--check" in sys.argv and text(notebook) != text(nbformat.read(path, as_version=4)):
-            sys.exit(f"{path.name} is not what {SOURCES[name]} makes: run 'make notebooks'.")
+        if "--check" in sys.argv:
+            if text(notebook) != text(nbformat.read(path, as_version=4)):
+                sys.exit(f"{path.name} is not what {SOURCES[name]} makes: run 'make notebooks'.")
+            notebook.cells.insert(0, nbformat.v4.new_code_cell(AS_ERRORS))
         run(notebook)
         said = nbformat.writes(notebook) + "\n"
         for line in said.splitlines():

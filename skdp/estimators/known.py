@@ -93,8 +93,9 @@ class KnownTarget(Target):
     preconditions = "that labels, bounds and frozen steps are public"
 
     def __init__(self, estimator: Estimator, public_fit: Estimator, n_samples: int):
-        self.public_fit, model, y_range = _copy_without(RECORD_ATTRIBUTES, public_fit)
+        self.public_fit, model = _copy_without(RECORD_ATTRIBUTES, public_fit)
         self.estimator, self.n_samples, self._model = estimator, n_samples, model
+        _, y_range = _learner(public_fit)
         if getattr(model, "y_range", None) is not None:
             low, high = map(float, model.y_range)
             y_range = low, high
@@ -144,7 +145,7 @@ class KnownTarget(Target):
     def restore(self, value: Matrix) -> Estimator:
         """Make a fitted estimator of a released vector, in the place of the public fit."""
         entry = entry_of(self._model)
-        released, model, _ = _copy_without(entry.drop, self.public_fit)
+        released, model = _copy_without(entry.drop, self.public_fit)
         self.statistic.put(model, value.reshape(self.statistic.shape), self.n_samples)
         if entry.finish is not None:
             entry.finish(model, self._model)
@@ -169,15 +170,13 @@ class KnownTarget(Target):
         return {self.statistic.name: value.reshape(self.statistic.shape)}, None
 
 
-def _copy_without(
-    names: frozenset[str], public_fit: Estimator
-) -> tuple[Estimator, Estimator, tuple[float, float] | None]:
-    """Copy a public fit without some attributes of its learner; return the latter's facts too."""
+def _copy_without(names: frozenset[str], public_fit: Estimator) -> tuple[Estimator, Estimator]:
+    """Copy a public fit without some attributes of its learner, which is returned too."""
     copied = clean_copy(public_fit)
-    model, y_range = _learner(copied)
+    model, _ = _learner(copied)
     for name in names & vars(model).keys():
         delattr(model, name)
-    return copied, model, y_range
+    return copied, model
 
 
 def check_known(estimator: Estimator, release: object, example: Dataset) -> None:

@@ -105,7 +105,8 @@ class Blocks(Target):
         self.n_read = code.n_blocks
         self.rng = copy.deepcopy(rng)  # small, unlike the permutation
         self.allow_nan = takes(fits.estimator, "allow_nan")
-        self.key_parts = (vars(fits), self.student, rows, vars(code), str(rng.bit_generator.state))
+        drawn = n_samples, str(rng.bit_generator.state)
+        self.key_parts = (vars(fits), self.student, rows, vars(code), *drawn)
         self.estimator = fits.estimator
         self.n_fits = code.n_blocks
         self.n_public_fits = n_pilots + LEAST_DATASETS * min(code.n_blocks, MOST_SIMULATED)

@@ -28,12 +28,9 @@ def draw(
     schema: Schema | None = None,
     full: bool = False,
     allow_nan: bool = False,
-    copied: bool = True,
+    copied: bool = True,  # else nobody may write into arrays, which may be the oracle's own
 ) -> Dataset:
-    """Ask an oracle for records, check them (`full`: each value), and bring them into a schema.
-
-    Arrays that are not `copied` may be the oracle's own, so that nobody may write into them.
-    """
+    """Ask an oracle for records, check them (`full`: each value), and bring them into a schema."""
     name = f"The oracle {oracle.description}"
     try:
         sample = oracle(n_samples, rng)

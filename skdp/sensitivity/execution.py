@@ -117,7 +117,7 @@ def _on_workers(
 
 def run_chunk(function: Callable[[S], T], argument: S) -> T:
     """Call a function: silent, and on one thread, since the workers share the cores."""
-    np.empty(LARGE, np.uint8)  # glibc then keeps memory for the next fit, and not until it ends
+    np.empty(LARGE, np.uint8)  # glibc then keeps the memory of a fit for the next one
     single_thread = _thread_pools(len(sys.modules)).limit(limits=1)
     with (
         single_thread,

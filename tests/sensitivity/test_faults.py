@@ -72,6 +72,21 @@ def test_no_two_draws_share_memory():
             np.testing.assert_allclose(norms, expected, rtol=1e-12)
 
 
+def test_pairs_that_fail_leave_the_others_in_their_places():
+    """Pairs of one shape are measured together, failed ones and others between them."""
+
+    def moody(X):
+        if X[0, 0] > 0.5:
+            raise ValueError("large")
+        return mean(X) if X[0, 0] < 0.25 else np.append(mean(X), 0.0)
+
+    everything, found = sample(mean, n_pairs=40).norms, sample(moody, n_pairs=40)
+    held = np.isfinite(found.norms)
+    assert (np.diff(held) != 0).sum() > 5
+    np.testing.assert_array_equal(found.norms[held], everything[held])
+    assert found.failures.keys() == {"ValueError: large", "the shape of the value changed"}
+
+
 def test_values_may_be_in_one_buffer():
     """Else both values of a pair would be the second one, and no record would change anything."""
     buffer = np.empty(2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -127,12 +125,9 @@ def orthonormal(components: NDArray, fallback: NDArray | None = None) -> NDArray
     return left @ right
 
 
-_upper = functools.lru_cache(maxsize=4)(np.triu_indices)  # a plan asks for few sizes, many times
-
-
 def triangle(matrix: NDArray) -> NDArray:
     """Return the upper triangle of a symmetric matrix, which holds each number once."""
-    return np.asarray(matrix)[_upper(len(matrix))]
+    return np.asarray(matrix)[np.triu_indices(len(matrix))]
 
 
 def side_of(values: ArrayLike) -> int:
@@ -144,5 +139,5 @@ def from_triangle(values: NDArray) -> NDArray:
     """Return the symmetric matrix of an upper triangle."""
     size = side_of(values)
     matrix = np.zeros((size, size), dtype=values.dtype)
-    matrix[_upper(size)] = values
+    matrix[np.triu_indices(size)] = values
     return matrix + np.triu(matrix, 1).T
