@@ -100,8 +100,8 @@ class Predictions(Attributes):
 
     def target(self, estimator: Estimator, public: Public) -> Target:
         anchors = anchors_of(self.release, estimator, public.source, public.schema)
-        target = predictions_of(self.release, estimator, public.fit, public.dataset, anchors)
-        return _named(target, public)
+        given = public.fit, public.dataset, anchors, public.n_samples
+        return _named(predictions_of(self.release, estimator, *given), public)
 
 
 class Function(Attributes):
