@@ -24,8 +24,7 @@ from skdp.estimators.packing import is_float, shapes_of
 # Attributes that describe the records of a fit and not the fitted function. In the public fit they
 # describe records of the oracle, and say nothing about the released estimator.
 _OF_RECORDS = (
-    "dual_gap_ inertia_ labels_ loss_curve_ n_iter_ n_samples_seen_ rank_ singular_ support_ "
-    "support_vectors_ t_"
+    "dual_gap_ inertia_ labels_ loss_curve_ n_iter_ rank_ singular_ support_ support_vectors_ t_"
 )
 RECORD_ATTRIBUTES = frozenset(_OF_RECORDS.split())
 
