@@ -124,6 +124,14 @@ def test_data_unlike_the_prior_are_as_private_and_worse_served(plans, mechanism)
         np.testing.assert_array_equal(boxed(data, seed=0), data.mean(axis=0))
 
 
+def test_a_plan_says_where_a_mechanism_takes_no_more_directions():
+    plan = plan_release(
+        means, n_samples=N, like=X, mechanism=L2LaplaceMechanism(100.0), sensitivity=known()
+    )
+    said = " ".join(str(plan).split())
+    assert "16 of 30 directions, its most: compare LaplaceMechanism" in said
+
+
 def test_a_code_is_kept_for_later_releases_at_another_epsilon(plans):
     first = plans[MECHANISMS[1]]
     again = plan_release(

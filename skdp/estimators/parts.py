@@ -64,7 +64,7 @@ class ReleasedPart:
 
     def drop_records(self) -> None:
         """Drop what describes the public records, in place."""
-        is_complete = set(self.names) == set(self._registered)
+        is_complete = set(self.names) >= set(self._registered)
         dropped = RECORD_ATTRIBUTES.union(self.entry.drop if is_complete else ())
         for name in dropped.difference(self.names) & vars(self.public_fit).keys():
             delattr(self.public_fit, name)

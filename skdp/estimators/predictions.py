@@ -76,12 +76,14 @@ class PredictionTarget(BaseEstimator):
     `predict`. A class that a fit lacks has probability 0. Predictions of regressors are clipped to
     three standard deviations around the mean of the oracle's responses, and to their range.
 
-    A student that takes `sample_weight` sees each anchor once for each class, with the released
-    probability as its weight. Another one sees the likeliest label of each anchor, and of each
-    class at least the five anchors that are likeliest to have it. Regressors see the released
-    predictions. Outlier detectors and densities see anchors that are drawn anew, in proportion to
-    the exponential of the released score minus that of the public fit. Searches and
-    cross-validation of the student run on the anchors. All that is post-processing.
+    A student that takes `sample_weight` sees some copies of each anchor, whose labels are drawn by
+    the released probabilities, and weights that make these exact: steps that take no weights learn
+    from the labels. Another one sees the likeliest label of each anchor, and of each class at least
+    the five anchors that are likeliest to have it. Regressors see the released predictions. In all
+    the weights are as many as the private records, as penalties count against their number.
+    Outlier detectors and densities see anchors that are drawn anew, in proportion to the
+    exponential of the released score minus that of the public fit. Searches and cross-validation of
+    the student run on the anchors. All that is post-processing.
 
     Examples
     --------
@@ -158,10 +160,11 @@ def predictions_of(
     public_fit: Estimator,
     public: Dataset,
     anchors: Container,
+    n_samples: int,
 ) -> Predictions:
     """Make the target, and try a student on the scores of the public fit."""
     reader = reader_of(public_fit, public.y, anchors)
-    target = Predictions(estimator, release.student, reader, anchors)
+    target = Predictions(estimator, release.student, reader, anchors, n_samples)
     try:
         target.restore(target.read(public_fit))
     except Exception as error:
@@ -181,14 +184,16 @@ class Predictions(Target):
         student: Estimator,
         reader: Reader,
         anchors: Container,
+        n_samples: int,
     ):
         self.estimator = alone(estimator)
         self.student = self.estimator if student is None else alone(student)
         self.reader = reader
         self.anchors = anchors
+        self.n_samples = n_samples
         self.allow_nan = takes(estimator, "allow_nan")
         self._seeds = seed_names(self.estimator)
-        self.key_parts = (self.estimator, self.student, reader, anchors)
+        self.key_parts = (self.estimator, self.student, reader, anchors, n_samples)
         self.released = f"predictions at {n_records(anchors)} public records"
         self.description = (
             f"predictions of {describe(estimator)} at {n_records(anchors)} public records"
@@ -211,7 +216,8 @@ class Predictions(Target):
         scores = np.reshape(value, (n_records(self.anchors), -1))
         with warnings.catch_warnings(), seeded(0):  # else what a private fit drew shows in it
             warnings.simplefilter("ignore")  # of a fit to noisy scores
-            return clean_copy(self.reader.teach(self.student, self.anchors, scores))
+            taught = self.reader.teach(self.student, self.anchors, scores, self.n_samples)
+            return clean_copy(taught)
 
     def output_metric(self, *dataset: Container) -> KnownMetric:
         """Count all anchors alike."""

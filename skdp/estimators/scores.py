@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -12,9 +13,11 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
+from skdp.core.classes import isinstance_by_name
 from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.inputs import takes_weights
+from skdp.estimators.members import configured_members, last_step
 from skdp.estimators.public_fit import fit_seeded
 
 # A score of -1 or 1 says that a class is impossible or certain, which no noisy score can.
@@ -22,7 +25,9 @@ LARGEST_SCORE = 0.98
 
 FARTHEST = 3.0  # standard deviations of the oracle's responses to which a prediction is clipped
 
-# A student that takes no weights sees at least so many anchors of each class: cross-validation
+LEAST_LESSONS = 2000  # records that a student of weighted labels sees at least
+
+# A student of the likeliest labels sees at least so many anchors of each class: cross-validation
 # splits a class into five parts.
 LEAST_OF_CLASS = 5
 
@@ -55,20 +60,19 @@ class ClassScores:
         scores[:, [known[label] for label in own]] = self._own_scores(fitted, own, X)
         return np.clip(scores[:, -self.n_columns :], -1, 1)
 
-    def teach(self, student: Estimator, X: Container, scores: Matrix) -> Estimator:
-        """Fit a student to probabilities as weights, or to labels where it takes none."""
+    def teach(self, student: Estimator, X: Container, scores: Matrix, n_samples: int) -> Estimator:
+        """Fit a student to drawn labels with weights, or to the likeliest where it takes none."""
         shares = (1 + np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)) / 2
         if shares.shape[1] == 1:
             shares = np.hstack([1 - shares, shares])
         shares /= shares.sum(axis=1, keepdims=True)
-        if takes_weights(student):
-            rows = np.repeat(np.arange(len(shares)), len(self.classes))
-            labels = np.tile(self.classes, len(shares))
-            weighted = Dataset(take_records(X, rows), labels, shares.ravel())
-            with suppress(Exception):  # a step before may change the number of records
-                return fit_seeded(clone(student), weighted)
-        labels = self.classes[likeliest(shares)]
-        return fit_seeded(clone(student), Dataset(copy.deepcopy(X), labels))
+        if not takes_weights(student):
+            labels = self.classes[likeliest(shares)]
+            return _taught(student, Dataset(copy.deepcopy(X), labels), n_samples)
+        places, weights = drawn_labels(shares)
+        rows = np.repeat(np.arange(len(places)), places.shape[1])
+        labels = self.classes[places.ravel()]
+        return _taught(student, Dataset(take_records(X, rows), labels, weights.ravel()), n_samples)
 
     def _own_scores(self, fitted: Estimator, own: list, X: Container) -> Matrix:
         """Return a column for each class that a fit has."""
@@ -124,11 +128,11 @@ class ResponseScores:
         """Return the scores of records, one row each."""
         return self.scores_of(fitted.predict(X))
 
-    def teach(self, student: Estimator, X: Container, scores: Matrix) -> Estimator:
+    def teach(self, student: Estimator, X: Container, scores: Matrix, n_samples: int) -> Estimator:
         """Fit a student to the predictions."""
         predicted = np.clip(self.center + self.scale * scores, self.low, self.high)
         dataset = Dataset(copy.deepcopy(X), predicted.reshape(len(scores), *self.shape))
-        return fit_seeded(clone(student), dataset)
+        return _taught(student, dataset, n_samples)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +160,7 @@ class RecordScores:
         """Return the scores of records, in one column."""
         return self._in_units(np.asarray(getattr(fitted, self.method)(X), dtype=np.float64))
 
-    def teach(self, student: Estimator, X: Container, scores: Matrix) -> Estimator:
+    def teach(self, student: Estimator, X: Container, scores: Matrix, n_samples: int) -> Estimator:
         """Fit a student to records drawn anew, more often where the score rose."""
         rise = (np.clip(scores, -FARTHEST, FARTHEST) - self._in_units(self.public)).ravel()
         rise *= self.scale / self.unit
@@ -169,6 +173,17 @@ class RecordScores:
         return np.clip((values.reshape(-1, 1) - self.center) / self.scale, -FARTHEST, FARTHEST)
 
 
+def _taught(student: Estimator, lesson: Dataset, n_samples: int) -> Estimator:
+    """Fit a student to records that together weigh as much as the private ones."""
+    weights = np.ones(lesson.n_records) if lesson.sample_weight is None else lesson.sample_weight
+    if not any(hasattr(member, "eta0") for _, member, _ in configured_members(student)):
+        weights = weights * (n_samples / len(weights))  # else they would lengthen each step
+    if takes_weights(student):
+        with suppress(Exception):  # a step before may change the number of records
+            return fit_seeded(clone(student), lesson._replace(sample_weight=weights))
+    return fit_seeded(clone(student), lesson._replace(sample_weight=None))
+
+
 Reader = ClassScores | ResponseScores | RecordScores
 
 
@@ -179,7 +194,10 @@ def kind_of(estimator: Estimator) -> str | None:
         return kind
     if kind == "outlier_detector":  # one that marks its own records only has no such method
         return kind if hasattr(estimator, "decision_function") else None
-    return "density" if kind != "clusterer" and hasattr(estimator, "score_samples") else None
+    # its score draws, and a student is unlike it without noise too
+    unteachable = isinstance_by_name(last_step(estimator), "sklearn.neural_network.BernoulliRBM")
+    scores = kind != "clusterer" and not unteachable and hasattr(estimator, "score_samples")
+    return "density" if scores else None
 
 
 def reader_of(public_fit: Estimator, y: Container, anchors: Container) -> Reader:
@@ -192,11 +210,26 @@ def reader_of(public_fit: Estimator, y: Container, anchors: Container) -> Reader
                 f"{type(public_fit).__name__} predicts labels of several outputs. PredictionTarget "
                 "takes classifiers of one: release each output by itself."
             )
-        return ClassScores(np.asarray(classes))
+        return _readable(ClassScores(np.asarray(classes)), public_fit, anchors)
     if kind == "regressor":
-        return ResponseScores.of(y)
+        return _readable(ResponseScores.of(y), public_fit, anchors)
     method = "decision_function" if kind == "outlier_detector" else "score_samples"
     return RecordScores.of(public_fit, method, anchors)
+
+
+def _readable(reader: Reader, public_fit: Estimator, anchors: Container) -> Reader:
+    """Return a reader, or refuse an estimator that predicts nothing at some anchors."""
+    cause = None
+    try:
+        if np.isfinite(reader.read(public_fit, copy.deepcopy(anchors))).all():
+            return reader
+    except ValueError as error:
+        cause = error
+    raise ValueError(
+        f"{type(last_step(public_fit)).__name__}, fitted to public records, predicts nothing for "
+        "some of them, so that nothing can be released. Set its parameters so that it predicts for "
+        "every record, such as a larger 'radius', and an 'outlier_label' of a classifier."
+    ) from cause
 
 
 def likeliest(shares: Matrix) -> NDArray[np.intp]:
@@ -207,3 +240,19 @@ def likeliest(shares: Matrix) -> NDArray[np.intp]:
         rows = np.argsort(np.where(free, share, -1.0))[len(share) - least :]
         places[rows], free[rows] = place, False
     return places
+
+
+def drawn_labels(shares: Matrix) -> tuple[NDArray[np.intp], Matrix]:
+    """Return places of labels, which alone have about these shares, and weights for exact ones.
+
+    The labels of a row are of copies of a record. Shares below that of a copy hold in the mean.
+    """
+    rng = np.random.default_rng(0)
+    n_copies = max(shares.shape[1], math.ceil(LEAST_LESSONS / len(shares)))
+    points = (np.arange(n_copies) + rng.random((len(shares), 1))) / n_copies
+    ends = shares.cumsum(axis=1)[:, None, :-1]
+    places = (rng.permuted(points, axis=1)[:, :, None] >= ends).sum(axis=2)
+    counts = np.eye(shares.shape[1])[places].sum(axis=1)
+    each = np.maximum(n_copies * shares, 1) / np.maximum(counts, 1)
+    weights = np.take_along_axis(each, places, axis=1)
+    return places, weights / weights.mean(axis=1, keepdims=True)

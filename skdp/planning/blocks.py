@@ -153,7 +153,7 @@ class Blocks(Target):
             scores = sharpen(scores, self.code.spread)
         with warnings.catch_warnings(), seeded(0):
             warnings.simplefilter("ignore")  # of a fit to noisy scores
-            return clean_copy(reader.teach(self.student, self.rows, scores))
+            return clean_copy(reader.teach(self.student, self.rows, scores, self.n_samples))
 
 
 def sharpen(scores: Matrix, spread: float) -> Matrix:

@@ -115,8 +115,8 @@ class Taught(Kind):
 
     def target(self, estimator: Estimator, public: Public) -> Target:
         anchors = anchors_of(self.release, estimator, public.source, public.schema)
-        target = predictions_of(self.release, estimator, public.fit, public.dataset, anchors)
-        return name_weights(target, public)
+        given = public.fit, public.dataset, anchors, public.n_samples
+        return name_weights(predictions_of(self.release, estimator, *given), public)
 
 
 class OnLattice(Kind):

@@ -192,6 +192,8 @@ def plan_text(plan: Any) -> str:
     if code is not None:
         noise += f" in {code.n_released} of {code.size} directions"
         if code.n_released < code.size:
+            is_most = code.n_released == plan.mechanism.most_values
+            noise += ", its most: compare LaplaceMechanism" if is_most else ""
             noise += "; public fits supply the rest"
     rows += [("noise", noise), ("range", plan.limit)]
     if plan.expected_score is not None:

@@ -239,6 +239,11 @@ def test_what_is_not_released_is_gone():
     assert not hasattr(restored, "singular_values_")
     assert not hasattr(restored, "noise_variance_")
     np.testing.assert_array_equal(np.isnan(restored.explained_variance_), True)
+    named = ["mean_", "components_", "explained_variance_"]
+    target = ParameterTarget(PCA(2), named, PCA(2).fit(X))
+    restored = target.restore(target(X, seed=0))
+    assert not hasattr(restored, "singular_values_")
+    np.testing.assert_allclose(restored.explained_variance_, PCA(2).fit(X).explained_variance_)
     classifier = LogisticRegression()
     assert not hasattr(_restored(classifier, labels), "n_iter_")
     assert not hasattr(_restored(MultinomialNB(), labels, np.abs(X)), "n_iter_")
@@ -264,3 +269,25 @@ def test_numbers_of_the_table_are_those_released(estimator, expected):
     target = ParameterTarget(estimator, "auto", estimator.fit(X, y))
     arguments = (X, y) if isinstance(estimator, RegressorMixin) else (X,)
     assert len(target(*arguments, seed=0)) == expected
+
+
+def test_a_released_scaler_goes_on_with_further_records():
+    """It has seen as many records as the private fit, whose number is public."""
+    scaler = StandardScaler()
+    target = ParameterTarget(scaler, "auto", clone(scaler).fit(-X))
+    released = target.restore(target(X, seed=0)).partial_fit(X + 5)
+    np.testing.assert_allclose(released.mean_, scaler.fit(np.concatenate([X, X + 5])).mean_)
+    np.testing.assert_allclose(released.var_, scaler.var_)
+
+
+def test_centers_that_noise_hides_are_public():
+    """A coordinate whose noise is larger than public centers are apart is the public one."""
+    kmeans = KMeans(2, n_init=1, random_state=0)
+    target = ParameterTarget(kmeans, "auto", clone(kmeans).fit(X))
+    value, public = target(2 * X, seed=0), target.public_fit.cluster_centers_
+    errors = np.tile([0.0, 1e6, 0.0], 2)
+    restored = target.with_noise(None, 1.0, errors).restore(value).cluster_centers_
+    exact = target.restore(value).cluster_centers_
+    np.testing.assert_array_equal(restored[:, 1], public[:, 1])
+    np.testing.assert_array_equal(restored[:, [0, 2]], exact[:, [0, 2]])
+    assert (exact != public).all()

@@ -21,6 +21,7 @@ from sklearn.neighbors import (
     KNeighborsRegressor,
     LocalOutlierFactor,
 )
+from sklearn.neural_network import BernoulliRBM
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
@@ -328,6 +329,7 @@ def test_auto_takes_parameters_or_leaves_before_predictions(estimator, described
         (SVR(), {"sensitivity": 0.1, "release": PredictionTarget(anchors=X)}, ValueError, "prior"),
         (LOGISTIC, {"sensitivity": "known", "classes": [0, 1]}, ValueError, "proved for param"),
         (StandardScaler(), {}, ValueError, "no transform"),
+        (make_pipeline(StandardScaler(), BernoulliRBM()), {}, ValueError, "no transform"),
         (KMeans(), {}, ValueError, "no clusters"),
         (MultiOutputClassifier(SVC()), {}, ValueError, "several outputs"),
         (SVC(), {"release": PredictionTarget(n_anchors=0)}, ValueError, "n_anchors"),

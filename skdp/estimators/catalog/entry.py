@@ -61,7 +61,8 @@ class Entry(Traits):
     read: Callable[[Estimator, Estimator], Values] | None = None
     # ``rule(values, public_values)`` brings a released attribute back into its range
     repairs: Mapping[str, Callable[..., NDArray]] = field(default_factory=dict)
-    # ``rule(values, public_values, errors, public_fit)`` raises a divisor that noise hides
+    # ``rule(values, public_values, errors, public_fit)`` raises a divisor, or takes public
+    # numbers, where noise hides them
     divisors: Mapping[str, Callable[..., NDArray]] = field(default_factory=dict)
     # whether they are means over the records, or smooth functions of such means
     of_means: bool = False

@@ -24,6 +24,15 @@ def raised_divisors(
     return np.maximum(values, np.minimum(public, 2 * np.asarray(errors)))
 
 
+def public_where_hidden(
+    values: ArrayLike, public: ArrayLike, errors: ArrayLike, public_fit: Estimator = None
+) -> NDArray:
+    """Take public numbers in columns where the noise is larger than public rows are apart."""
+    public = np.asarray(public)
+    apart = np.ptp(public, axis=0) if len(public) > 1 else np.inf
+    return np.where(np.asarray(errors) > apart, public, values)
+
+
 def raised_variances(
     values: ArrayLike, public: ArrayLike, errors: ArrayLike, public_fit: Estimator = None
 ) -> NDArray:
