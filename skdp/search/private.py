@@ -63,8 +63,8 @@ class PrivateSearchCV(PrivateModel):
         None takes five for each candidate.
     scoring : callable or None, default=None
         ``scoring(estimator, X, y)`` gets a copy of the released model and one record, in containers
-        of length 1, and returns a score from 0 to 1; without responses it gets no y. Other numbers are
-        clipped, and an error counts as 0. None takes the accuracy of a classifier, and of a
+        of length 1, and returns a score from 0 to 1; without responses it gets no y. Other numbers
+        are clipped, and an error counts as 0. None takes the accuracy of a classifier, and of a
         regressor 1 less the absolute error over the length of `y_range`.
     y_range : (float, float) or None, default=None
         The public range of y, by which a regressor is scored. It need not hold for all records.
