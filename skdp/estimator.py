@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.payer import find_accountant, in_pickles
+from skdp.accounting.payer import as_pickled, find_accountant
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
@@ -271,7 +271,7 @@ class PrivateEstimator(PrivateModel):
 
     def __getstate__(self) -> dict[str, Any]:
         """Take the budget of a block along."""
-        return super().__getstate__() | {"accountant": in_pickles(self.accountant)}
+        return super().__getstate__() | {"accountant": as_pickled(self.accountant)}
 
     @undisturbed
     def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:

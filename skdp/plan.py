@@ -13,12 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.payer import (
-    check_accountant,
-    find_accountant,
-    in_pickles,
-    warn_if_uncharged,
-)
+from skdp.accounting.payer import as_pickled, check_accountant, find_accountant, warn_if_uncharged
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset, as_dataset
@@ -202,7 +197,7 @@ class ReleasePlan:
     def __getstate__(self) -> dict[str, object]:
         """Take the budget of a block along, and forget a target that nobody can recognize."""
         state: Any = super().__getstate__()
-        state = state | {"accountant": in_pickles(self.accountant)}
+        state = state | {"accountant": as_pickled(self.accountant)}
         key = key_of(self.target)
         if obstacle_of(key):
             state = state | {"settled": (self.target, self.sensitivity, key)}

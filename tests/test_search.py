@@ -24,7 +24,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -259,8 +259,7 @@ AT_ONCE = [
     (make_pipeline(FrozenEstimator(PCA(2).fit(X)), GaussianNB()), lambda X: X),
     (QuadraticDiscriminantAnalysis(), lambda X: X),
     (MultinomialNB(), rounded),
-    (ComplementNB(), lambda X: sparse.csr_array(rounded(X))),
-    (BernoulliNB(), lambda X: pd.DataFrame(X, columns=["a", "b"])),
+    (MultinomialNB(), lambda X: sparse.csr_array(rounded(X))),
     (RandomForestClassifier(9, max_depth=3, random_state=0), lambda X: X),
     (LinearSVC(), lambda X: pd.DataFrame(X, columns=["a", "b"]).astype({"b": "float32"})),
 ]

@@ -53,7 +53,7 @@ def default_accountant() -> PrivacyAccountant:
         return _of_process[0]
 
 
-def in_pickles(given: PrivacyAccountant | None) -> PrivacyAccountant | None:
+def as_pickled(given: PrivacyAccountant | None) -> PrivacyAccountant | None:
     """Return the accountant of a pickle, which goes to processes that know no block of this one."""
     return next(reversed(blocks), None) if given is None else given
 

@@ -328,17 +328,13 @@ def _transform(
 ) -> tuple[Container, NDArray[np.bool_]]:
     """Transform each record by itself, and tell which ones a step refuses: there others stand."""
     refused, X = np.zeros(X.shape[0], dtype=bool), _of_fixed_types(X)
-
-    def with_stand_ins() -> Container:
-        return take_records(X, np.where(refused, np.argmin(refused), np.arange(len(refused))))
-
     for step in steps:
         is_clip = type(step) in CLIPS
         if not is_clip:
             refused |= _hold(np.isinf, X)
         if not (clips_fill if is_clip else takes(step, "allow_nan")):
             refused |= _hold(np.isnan, X)
-        X, failed = one_by_one(step.transform, with_stand_ins())
+        X, failed = one_by_one(step.transform, _with_stand_ins(X, refused))
         refused |= failed
         if refused.all():
             break
@@ -357,18 +353,19 @@ def _of_fixed_types(X: Container) -> Container:
     return made
 
 
-def one_by_one(
-    function: Callable[[Container], Container], X: Container
-) -> tuple[Container, NDArray[np.bool_]]:
+def one_by_one(function: Callable, X: Container) -> tuple[Container, NDArray[np.bool_]]:
     """Call a function of each record, with all at once, and tell for which records it fails."""
     refused = np.zeros(X.shape[0], dtype=bool)
     try:
         return function(X), refused
     except Exception:
         refused[[*_failing(function, X, np.arange(len(refused)))]] = True
-        # the others keep their places, by which they may be rounded; none depends on a refused one
-        places = np.where(refused, np.argmin(refused), np.arange(len(refused)))
-        return X if refused.all() else function(take_records(X, places)), refused
+        return X if refused.all() else function(_with_stand_ins(X, refused)), refused
+
+
+def _with_stand_ins(X: Container, refused: NDArray[np.bool_]) -> Container:
+    # the others keep their places, by which they may be rounded; none depends on a refused one
+    return take_records(X, np.where(refused, np.argmin(refused), np.arange(len(refused))))
 
 
 def _hold(flaw: np.ufunc, X: Container) -> NDArray[np.bool_]:
@@ -382,9 +379,7 @@ def _hold(flaw: np.ufunc, X: Container) -> NDArray[np.bool_]:
     return np.bincount(of_row, flaw(X.tocsr().data), minlength=X.shape[0]) > 0
 
 
-def _failing(
-    function: Callable[[Container], Container], X: Container, places: NDArray[np.intp]
-) -> Iterator[int]:
+def _failing(function: Callable, X: Container, places: NDArray[np.intp]) -> Iterator[int]:
     """Find the records for which a function raises, by halves, as few do."""
     try:
         function(take_records(X, places))

@@ -65,7 +65,6 @@ class L2LaplaceMechanism(AdditiveMechanism):
     order: ClassVar[int] = 2
     most_values: ClassVar[int | None] = MOST_VALUES
 
-    # so that the error of a wrong call names this class
     def __init__(self, epsilon: float, *, code: CodeParameter = "auto", shift: float = 0.2):
         super().__init__(epsilon, code=code, shift=shift)
 

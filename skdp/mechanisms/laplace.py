@@ -73,7 +73,6 @@ class LaplaceMechanism(AdditiveMechanism):
 
     order: ClassVar[int] = 1
 
-    # so that the error of a wrong call names this class
     def __init__(self, epsilon: float, *, code: CodeParameter = "auto", shift: float = 0.2):
         super().__init__(epsilon, code=code, shift=shift)
 

@@ -67,7 +67,7 @@ class ReleaseSummary:
     Differential privacy: epsilon=1
     ...
                       value   std. error
-    value[age]       0.5...        0.014
+    value[age]       0...          0.014
     ...
     """
 

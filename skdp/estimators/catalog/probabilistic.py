@@ -131,17 +131,10 @@ ENTRIES: dict[str, Entry] = {
         _counts, _finish_multinomial_nb, numbers="k (d + 1)", known=Counts, by_record=True
     ),
     "sklearn.naive_bayes.ComplementNB": Entry(
-        ("feature_count_",),
-        _finish_complement_nb,
-        numbers="k d",
-        misleading="class_count_",
-        by_record=True,
+        ("feature_count_",), _finish_complement_nb, numbers="k d", misleading="class_count_"
     ),
     "sklearn.naive_bayes.BernoulliNB": Entry(
-        ("feature_count_", "class_count_"),
-        _finish_bernoulli_nb,
-        numbers="k (d + 1)",
-        by_record=True,
+        ("feature_count_", "class_count_"), _finish_bernoulli_nb, numbers="k (d + 1)"
     ),
     "sklearn.naive_bayes.CategoricalNB": Entry(
         ("category_count_",), _finish_categorical_nb, numbers="k times all categories"
