@@ -189,7 +189,7 @@ def test_a_bandwidth_far_below_the_spacing_is_pointed_out(n_samples):
     for bandwidth, is_far in ((1e-4, True), (0.033, True), (0.034, False)):
         model = private(KernelDensity(bandwidth=bandwidth))
         with pytest.warns(UserWarning, match="far below") if is_far else nullcontext([]) as record:
-            model.plan(n_samples, like=[[0.5]])
+            model.plan(n_samples, like=np.array([[0.5]]))
         assert [each.filename for each in record] == [__file__] * is_far
 
 

@@ -183,8 +183,8 @@ def test_released_function_holds_no_secret(machine):
     target = FittedFunctionTarget(machine, BOX, clone(machine).fit(*public))
     search = partial(find_leaks, X=X, y=RESPONSE, parameters=target(*dataset, seed=0))
 
-    def released(*mechanism):
-        noise = {"mechanism": LaplaceMechanism(*mechanism)}
+    def released(epsilon, code="auto"):
+        noise = {"mechanism": LaplaceMechanism(epsilon, code=code)}
         return helpers.private(machine, *public, release=BOX, **noise).fit(*dataset)
 
     for code in (None, "auto") if isinstance(machine, KernelDensity) else ("auto",):
