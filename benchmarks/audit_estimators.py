@@ -35,7 +35,7 @@ from skdp import (
 from skdp.audit import audit_release
 from skdp.audit.estimator import exceedance_p_value
 from skdp.core.dataset import neighboring_pair
-from skdp.sensitivity.drawing import draw
+from skdp.oracles.drawing import draw
 from tests.estimator_cases import SUPPORTED, Case
 
 MECHANISMS = {"Laplace": LaplaceMechanism(2.0), "Gaussian": GaussianMechanism(2.0, 1e-3)}

@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from skdp._version import __version__ as __version__
+from skdp.aggregate.target import SampleAndAggregate
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
@@ -26,18 +27,17 @@ from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
+from skdp.oracles.public_data import PublicDataOracle
+from skdp.oracles.random_density import RandomDensityOracle
+from skdp.oracles.random_task import RandomTaskOracle
+from skdp.oracles.uniform import UniformOracle
 from skdp.plan import ReleasePlan
-from skdp.planning.aggregate import SampleAndAggregate
 from skdp.release import plan_release, release
 from skdp.result import Release, load
 from skdp.search.private import PrivateSearchCV
 from skdp.search.public import public_search
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.oracles import UniformOracle
-from skdp.sensitivity.public_data import PublicDataOracle
-from skdp.sensitivity.random_density import RandomDensityOracle
-from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_accountant
+from skdp.aggregate.target import FunctionBlocks, SampleAndAggregate
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.room import undisturbed
@@ -16,8 +17,8 @@ from skdp.core.types import Container
 from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.oracles.trial import check_is_public
 from skdp.plan import ReleasePlan
-from skdp.planning.aggregate import FunctionBlocks, SampleAndAggregate
 from skdp.planning.checks import example_dataset, settle_form
 from skdp.planning.making import Draft, check_mechanism, least_spend, make_plan
 from skdp.result import Release
@@ -25,7 +26,6 @@ from skdp.results.names import as_names
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import as_sensitivity
 from skdp.sensitivity.sampler import SensitivitySampler
-from skdp.sensitivity.trial import check_is_public
 
 
 @undisturbed

@@ -46,7 +46,7 @@ from skdp import (
 from skdp.audit import audit_release
 from skdp.audit.estimator import exceedance_p_value
 from skdp.core.dataset import neighboring_pair
-from skdp.sensitivity.drawing import draw
+from skdp.oracles.drawing import draw
 
 ALPHA, GAMMA, N_PAIRS = 1e-4, 0.05, 60
 N_SAMPLES, N_BLOCKS, N_FEATURES = 200, 10, 4

@@ -25,8 +25,8 @@ from skdp import (
     MomentRegressor,
     PrivateEstimator,
 )
-from skdp.estimators.catalog.known_squares import LeastSquares
-from skdp.estimators.known import KnownTarget
+from skdp.estimators.known.squares import LeastSquares
+from skdp.estimators.known_target import KnownTarget
 
 BALL, SMALL, LARGE = [ClipNorm(1.0)], [ClipNorm(0.3)], [ClipNorm(5.0)]
 BOX, LOPSIDED = [ClipBox(-1, 1)], [ClipBox([-2, 1, 0, -1, 3], [1, 4, 2, -0.5, 7])]

@@ -33,8 +33,8 @@ from skdp import (
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.aggregate.blocks import sharpen
 from skdp.core.dataset import Dataset
-from skdp.planning.blocks import sharpen
 from tests import attack_routes as routes
 
 X, y = make_classification(

@@ -28,7 +28,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skdp import LaplaceMechanism, PublicDataOracle
-from skdp.sensitivity.adapters import describe_oracle
+from skdp.oracles.adapters import describe_oracle
 from tests import helpers
 
 RNG = np.random.default_rng(0)

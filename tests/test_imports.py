@@ -17,18 +17,11 @@ SOURCES = sorted((ROOT / "skdp").rglob("*.py"))
 SCRIPTS = sorted([*(ROOT / "examples").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")])
 
 WINGS = {"estimators", "sensitivity", "mechanisms", "codes", "accounting"}
-LEVELS = {"exceptions": 0, "_version": 0, "core": 1} | dict.fromkeys(WINGS, 2)
-LEVELS |= {
-    "functions": 3,
-    "bounds": 3,
-    "tables": 3,
-    "results": 4,
-    "result": 5,
-    "plan": 6,
-    "planning": 7,
-}
-LEVELS |= {"release": 8, "estimator": 9, "search": 10}
-LEVELS |= dict.fromkeys({"displays", "audit", "risk"}, 11) | {"__main__": 12}
+LEVELS = {"exceptions": 0, "_version": 0, "core": 1, "oracles": 2} | dict.fromkeys(WINGS, 3)
+LEVELS |= dict.fromkeys({"functions", "bounds", "tables"}, 4)
+LEVELS |= {"results": 5, "aggregate": 6, "result": 6, "plan": 7, "planning": 8}
+LEVELS |= {"release": 9, "estimator": 10, "search": 11}
+LEVELS |= dict.fromkeys({"displays", "audit", "risk"}, 12) | {"__main__": 13}
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "dp_accounting", "opendp"}
 
 

@@ -13,8 +13,8 @@ from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, join_records, neighboring_pair
 from skdp.core.geometry import Geometry, as_geometry
 from skdp.core.target import Target, as_target
-from skdp.sensitivity.adapters import as_oracle
-from skdp.sensitivity.drawing import draw
+from skdp.oracles.adapters import as_oracle
+from skdp.oracles.drawing import draw
 
 POOL_SIZE = 1000
 MOVES_PER_START = 50

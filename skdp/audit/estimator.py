@@ -25,9 +25,9 @@ from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimators.validation import check_labels
 from skdp.mechanisms.base import Mechanism
+from skdp.oracles.adapters import as_oracle, without_response
+from skdp.oracles.drawing import draw
 from skdp.plan import ReleasePlan
-from skdp.sensitivity.adapters import as_oracle, without_response
-from skdp.sensitivity.drawing import draw
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset, n_records
 from skdp.core.geometry import ROUND_UP
 from skdp.core.types import Container, Estimator
-from skdp.estimators.known import PublicSteps, check_steps
+from skdp.estimators.known_target import PublicSteps, check_steps
 from skdp.estimators.members import last_step
 from skdp.estimators.public_fit import in_container_of
 from skdp.functions.bernstein import BernsteinTransformer

@@ -15,23 +15,23 @@ from skdp.accounting.payer import check_accountant
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.room import quiet
-from skdp.core.schema import Schema, declared
+from skdp.core.schema import DatasetForm, declared
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import check_configuration, members_in
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights
-from skdp.estimators.known import public_parameters
+from skdp.estimators.known_target import public_parameters
 from skdp.estimators.members import last_step
 from skdp.estimators.precautions import warn_if_fitted
 from skdp.estimators.validation import check_private_dataset
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.mechanisms.noise import byte_source
+from skdp.oracles.adapters import as_oracle
+from skdp.oracles.trial import check_is_public, shares_memory
 from skdp.planning.labels import check_responses, oracle_of, public_classes
 from skdp.planning.making import check_mechanism
 from skdp.planning.ways import Parameters, Way, way_of
-from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
-from skdp.sensitivity.trial import check_is_public, shares_memory
 
 
 def check_fit(way: Way, dataset: Dataset) -> Dataset:
@@ -130,10 +130,10 @@ def example_dataset(
 
 def settle_form(
     sensitivity: Sensitivity, example: Dataset, allow_nan: bool
-) -> tuple[Sensitivity, Schema, Dataset]:
+) -> tuple[Sensitivity, DatasetForm, Dataset]:
     """Settle one form for data and draws, and return the example in it."""
     example = declared(example)
-    sensitivity, schema = sensitivity.agree(Schema.of(example, allow_nan), example)
+    sensitivity, schema = sensitivity.agree(DatasetForm.of(example, allow_nan), example)
     return sensitivity, schema, schema.convert(example, "The private dataset")
 
 

@@ -11,15 +11,15 @@ from skdp.core.dataset import Dataset, n_records
 from skdp.core.fitted import classes_of
 from skdp.core.oracle import Oracle
 from skdp.core.plain import for_outputs
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.types import Container, Estimator
 from skdp.estimators.members import last_step
 from skdp.estimators.validation import check_response
 from skdp.exceptions import PrivacyLeakWarning
+from skdp.oracles.adapters import as_oracle
+from skdp.oracles.shipped import ShippedOracle
 from skdp.planning.ways import Way
-from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
-from skdp.sensitivity.shipped import ShippedOracle
 
 MAX_ATTEMPTS = 100  # public records are drawn anew at most this often until they hold every class
 
@@ -90,7 +90,7 @@ def labels_of_fit(fitted: Estimator, y: Container) -> list[NDArray]:
 def draw_every_class(
     estimator: Estimator,
     source: Sensitivity,
-    schema: Schema,
+    schema: DatasetForm,
     n_samples: int,
     classes: list[NDArray] | None,
 ) -> Dataset:

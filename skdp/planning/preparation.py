@@ -14,11 +14,11 @@ from skdp.core.dataset import Dataset, take_records
 from skdp.core.dtypes import holds_numbers, name_dtype, series_of
 from skdp.core.plain import columns_of, is_table
 from skdp.core.room import quiet
-from skdp.core.schema import Form, Schema
+from skdp.core.schema import DatasetForm, Form
 from skdp.core.target import Target
 from skdp.core.types import Container, Scoring
 from skdp.estimators.inputs import takes
-from skdp.estimators.known import entries_for
+from skdp.estimators.known_target import entries_for
 from skdp.estimators.precautions import warn_of_unknown_categories
 from skdp.estimators.predictions import N_ANCHORS, PredictionTarget
 from skdp.estimators.public_fit import Public, fit_seeded, fit_to_synthetic, synthetic_dataset
@@ -103,7 +103,9 @@ def _predictions(way: Way, public: Public) -> Callable[[], Target] | None:
     return partial(release.target, way.given.estimator, public)
 
 
-def _make_public_fit(way: Way, source: Sensitivity, schema: Schema, dataset: Dataset) -> Public:
+def _make_public_fit(
+    way: Way, source: Sensitivity, schema: DatasetForm, dataset: Dataset
+) -> Public:
     """Make the public fit, its records and labels."""
     oracle, n_samples = source.draws_from, dataset.n_records
     estimator, declared = way.kind.configure(way.given.estimator), None

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdp.accounting.accountant import PrivacyAccountant
+from skdp.aggregate.target import SampleAndAggregate, bind_blocks, check_blocks
 from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import Oracle
@@ -22,7 +23,7 @@ from skdp.core.target import Target, is_auto, replaces
 from skdp.core.types import Estimator, Seed
 from skdp.estimators.configuration import alone, without_side_effects
 from skdp.estimators.inputs import uses_response
-from skdp.estimators.known import KnownTarget, check_known
+from skdp.estimators.known_target import KnownTarget, check_known
 from skdp.estimators.members import last_step
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.precautions import check_members, has_parameters
@@ -39,9 +40,8 @@ from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.functions.known_density import KnownDensityTarget, check_known_density
 from skdp.mechanisms.base import Mechanism
-from skdp.planning.aggregate import SampleAndAggregate, bind_blocks, check_blocks
+from skdp.oracles.adapters import as_oracle
 from skdp.planning.making import deviation_of
-from skdp.sensitivity.adapters import as_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate

@@ -16,7 +16,7 @@ from skdp.core.checks import warn
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import Oracle
 from skdp.core.room import quiet
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.streams import score_key, streams
 from skdp.core.types import Estimator, Matrix
 from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
@@ -24,11 +24,11 @@ from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.predictions import Predictions
 from skdp.estimators.public_fit import in_container_of
 from skdp.exceptions import UtilityWarning
+from skdp.oracles.drawing import draw
+from skdp.oracles.random_task import RandomTaskOracle
 from skdp.plan import ReleasePlan
 from skdp.results.names import short_score
 from skdp.results.simulation import score
-from skdp.sensitivity.drawing import draw
-from skdp.sensitivity.random_task import RandomTaskOracle
 
 N_MADE_UP = 500  # number of different records that are made up
 LEAST_SHARE = 0.1  # warn when a smaller share of the model is learned from private data
@@ -40,7 +40,7 @@ MOST_PILOTS = 200  # the number of pilot pairs that are read at most
 def made_up_oracle(
     estimator: Estimator,
     example: Dataset,
-    schema: Schema,
+    schema: DatasetForm,
     classes: list[NDArray] | None,
     y_range: tuple[float, float] | None,
 ) -> Oracle | None:

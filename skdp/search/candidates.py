@@ -19,7 +19,7 @@ from skdp.core.target import Target
 from skdp.core.types import Container, Estimator
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.configuration import seeded
-from skdp.estimators.known import one_by_one, treats_alone
+from skdp.estimators.known_target import one_by_one, treats_alone
 
 # With labels or priors of its own a candidate might refuse records that another one takes.
 SHARED = {"sensitivity", "accountant", "random_state", "classes", "prior"}

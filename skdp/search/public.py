@@ -15,9 +15,9 @@ from skdp.core.room import undisturbed
 from skdp.core.types import Scoring
 from skdp.estimator import PrivateEstimator
 from skdp.exceptions import UtilityWarning
+from skdp.oracles.adapters import as_oracle
+from skdp.oracles.random_task import RandomTaskOracle
 from skdp.search.candidates import list_candidates
-from skdp.sensitivity.adapters import as_oracle
-from skdp.sensitivity.random_task import RandomTaskOracle
 from skdp.sensitivity.sampler import SensitivitySampler
 
 

@@ -41,7 +41,7 @@ from skdp.core import identity
 from skdp.core.identity import content_of, key_of, obstacle_of, origin_of
 from skdp.functions import AdditiveTarget, BernsteinTarget
 from skdp.functions.choice import ChoiceTarget
-from skdp.sensitivity.adapters import as_oracle
+from skdp.oracles.adapters import as_oracle
 from skdp.sensitivity.store import STORE
 
 X = np.random.default_rng(0).uniform(size=(30, 2))

@@ -18,8 +18,8 @@ from skdp import (
 )
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import has_independent_records
-from skdp.sensitivity.adapters import as_oracle
-from skdp.sensitivity.trial import check_is_public
+from skdp.oracles.adapters import as_oracle
+from skdp.oracles.trial import check_is_public
 
 X = np.random.default_rng(0).uniform(size=(20, 1))
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from skdp import ClipNorm, LaplaceMechanism, PrivateEstimator
-from skdp.estimators.known import KnownTarget
+from skdp.estimators.known_target import KnownTarget
 from skdp.exceptions import PrivateEvaluationError
 
 
@@ -76,7 +76,7 @@ def test_a_minimizer_that_was_not_found_is_not_released(monkeypatch):
     X, y = np.eye(6)[:, :2], np.arange(6) % 2
     model = private(LinearSVC(C=1.0, loss="hinge"))
     model.fit(X, y)
-    monkeypatch.setattr("skdp.estimators.catalog.known_minimum.MAX_STEPS", 1)
+    monkeypatch.setattr("skdp.estimators.known.minimum.MAX_STEPS", 1)
     with pytest.raises(PrivateEvaluationError, match="FloatingPointError"):
         model.fit(X, y)
 

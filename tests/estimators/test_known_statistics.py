@@ -14,7 +14,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
 from skdp import ClipBox, ClipNorm, MomentClassifier
-from skdp.estimators.known import KnownTarget
+from skdp.estimators.known_target import KnownTarget
 from tests.known_cases import (
     AMOUNTS,
     BALL,

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
 from skdp.core.dataset import Dataset
 from skdp.core.schema import Form
-from skdp.sensitivity.drawing import perturbed
+from skdp.oracles.drawing import perturbed
 
 N = 200
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.types import Estimator, Values
-from skdp.estimators.statistics import Statistic
+from skdp.estimators.known.statistics import Statistic
 
 Members = Iterable[tuple[str, Estimator]]
 

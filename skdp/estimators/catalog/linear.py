@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from skdp.core.types import Estimator
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.catalog.known_minimum import LogisticCoefficients, SupportVectorCoefficients
-from skdp.estimators.catalog.known_squares import LeastSquares
-from skdp.estimators.catalog.known_sums import ClassMoment, ResponseMoment
 from skdp.estimators.catalog.refused import PREDICT
+from skdp.estimators.known.minimum import LogisticCoefficients, SupportVectorCoefficients
+from skdp.estimators.known.squares import LeastSquares
+from skdp.estimators.known.sums import ClassMoment, ResponseMoment
 
 # Attributes of linear models besides the coefficients: paths, scores, chosen penalties.
 NOT_RELEASED = (

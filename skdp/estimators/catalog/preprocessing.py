@@ -13,8 +13,8 @@ from skdp.core.checks import shorten
 from skdp.core.fitted import names_seen
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.catalog.known_sums import ScalerMoments
 from skdp.estimators.catalog.repairs import nonnegative, positive, raised_divisors
+from skdp.estimators.known.sums import ScalerMoments
 
 FREQUENT = (
     "min_frequency and max_categories depend on the data. Leave them None and declare the "

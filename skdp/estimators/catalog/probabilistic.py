@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.entry import Entry
-from skdp.estimators.catalog.known_sums import Counts, GaussianMoments
 from skdp.estimators.catalog.repairs import (
     TINY,
     from_triangle,
@@ -20,6 +19,7 @@ from skdp.estimators.catalog.repairs import (
     raised_variances,
     triangle,
 )
+from skdp.estimators.known.sums import Counts, GaussianMoments
 
 ROUNDING = float(np.finfo(np.float64).eps)  # relative error of the longest axis of a covariance
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from skdp.core.checks import check_ranges, shown
 from skdp.core.types import Sample
-from skdp.sensitivity.shipped import Box, ShippedOracle
+from skdp.oracles.shipped import Box, ShippedOracle
 
 
 class UniformOracle(ShippedOracle):

@@ -39,10 +39,10 @@ from skdp.estimators.catalog.compositions import (
 from skdp.estimators.clip import ClipBox, ClipNorm, ranges_of
 from skdp.estimators.configuration import describe
 from skdp.estimators.inputs import takes
+from skdp.estimators.known.statistics import Front, Statistic
 from skdp.estimators.members import flat_steps, last_step
 from skdp.estimators.metric import output_metric
 from skdp.estimators.public_fit import clean_copy
-from skdp.estimators.statistics import Front, Statistic
 
 EVERYTHING = ClipBox(-np.finfo(np.float64).max, np.finfo(np.float64).max)
 """Brings records of any container into plain doubles, none of them missing."""

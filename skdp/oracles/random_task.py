@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from skdp.core.checks import floats, shown
 from skdp.core.dataset import column_names, n_columns, n_records, take_records
 from skdp.core.types import Container
-from skdp.sensitivity.shipped import ShippedOracle
+from skdp.oracles.shipped import ShippedOracle
 
 _JITTER = 1e-6
 _MIXED = 0.1  # default share of labels that are shuffled

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from skdp.core.checks import LONGEST, shown
 from skdp.core.dataset import n_columns, n_records, take_records
 from skdp.core.types import Container, Sample
-from skdp.sensitivity.shipped import ShippedOracle
+from skdp.oracles.shipped import ShippedOracle
 
 
 class PublicDataOracle(ShippedOracle):

@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.catalog.repairs import TINY, on_simplex, positive, raised_divisors
+from skdp.estimators.known.statistics import Front, OfClasses, Products
 from skdp.estimators.moments import class_codes, with_constant
-from skdp.estimators.statistics import Front, OfClasses, Products
 
 COMMON = math.sqrt(1 / 8)
 """Entry that the codes of two classes have in common, which brings the mean of x."""

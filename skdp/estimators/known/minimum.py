@@ -14,8 +14,8 @@ from sklearn.utils.extmath import safe_sparse_dot
 from skdp.core.checks import shown
 from skdp.core.geometry import ROUND_UP
 from skdp.core.types import Container, Estimator, Matrix
+from skdp.estimators.known.statistics import Statistic
 from skdp.estimators.moments import with_constant
-from skdp.estimators.statistics import Statistic
 
 MAX_STEPS = 1000
 MOST_CURVED = 1e12

@@ -11,8 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from skdp.aggregate.blocks import (
+    N_DATASETS,
+    N_PILOTS,
+    N_RULES,
+    N_TRIED,
+    BlockFits,
+    Blocks,
+    Rules,
+    on_block,
+)
+from skdp.aggregate.code import BlockCode, axes_of, learn_block_code
 from skdp.bounds import mean_bound
-from skdp.codes.blocks import BlockCode, axes_of, learn_block_code
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.room import spare
@@ -27,16 +37,6 @@ from skdp.estimators.predictions import (
 )
 from skdp.estimators.public_fit import Public
 from skdp.estimators.scores import ClassScores, ResponseScores, reader_of
-from skdp.planning.blocks import (
-    N_DATASETS,
-    N_PILOTS,
-    N_RULES,
-    N_TRIED,
-    BlockFits,
-    Blocks,
-    Rules,
-    on_block,
-)
 
 BLOCK_SIZES = (7, 15, 30, 60, 120, 240)
 LEAST_RECORDS, LEAST_BLOCKS, MOST_BLOCKS = 100, 4, 2000

@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from skdp.core.checks import check_count, floats, shown
 from skdp.core.types import Sample
-from skdp.sensitivity.shipped import Box, ShippedOracle
+from skdp.oracles.shipped import Box, ShippedOracle
 
 
 class RandomDensityOracle(ShippedOracle):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skdp.codes.blocks import BlockCode, BlockPilots
+from skdp.aggregate.code import BlockCode, BlockPilots
 from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.room import noted_interrupts, raise_noted
 from skdp.core.target import Target
@@ -21,8 +21,8 @@ from skdp.estimators.configuration import alone, describe, seed_names, seeded
 from skdp.estimators.inputs import fit_on, takes
 from skdp.estimators.public_fit import Public, clean_copy
 from skdp.estimators.scores import ClassScores, ResponseScores
+from skdp.oracles.random_task import RandomTaskOracle
 from skdp.results.simulation import LEAST_DATASETS
-from skdp.sensitivity.random_task import RandomTaskOracle
 
 CERTAIN = 0.996  # the largest score of a student's lesson
 MOST_SIMULATED = 20  # blocks of a simulated release

@@ -16,8 +16,8 @@ from skdp.estimators.catalog.repairs import (
     raised_eigenvalues,
     triangle,
 )
+from skdp.estimators.known.statistics import Statistic
 from skdp.estimators.moments import mean_product, with_constant
-from skdp.estimators.statistics import Statistic
 
 ROUNDING = 1e-13
 """Smallest variance, as a share of the mean square; a smaller one counts as constant."""

@@ -20,8 +20,8 @@ from skdp.core.plain import as_array, columns_of
 from skdp.core.streams import FIRST_TRIAL, public_key, streams
 from skdp.core.types import Container, Estimator
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.sensitivity.adapters import OracleAdapter
-from skdp.sensitivity.drawing import draw
+from skdp.oracles.adapters import OracleAdapter
+from skdp.oracles.drawing import draw
 
 MAX_EQUAL = 30  # equal draws in a row; a legitimate oracle repeats a dataset less often
 MAX_WORK = 10**6  # steps of numpy after which two arrays count as sharing memory

@@ -12,8 +12,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import Ridge
 
 from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
-from skdp.sensitivity import random_task
-from skdp.sensitivity.random_task import RandomTaskOracle
+from skdp.oracles import random_task
+from skdp.oracles.random_task import RandomTaskOracle
 
 NORMAL = np.random.default_rng(1).normal(size=(500, 3)) * [1.0, 100.0, 0.01] + [0, 7, -3]
 

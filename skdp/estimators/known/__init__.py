@@ -1,0 +1,1 @@
+"""Statistics of estimators whose sensitivity is known on paper."""

@@ -1,0 +1,1 @@
+"""Oracles: sources of plausible records, which are public."""
