@@ -208,12 +208,9 @@ class Reduction(MetaEstimatorMixin, BaseEstimator):
         return self
 
 
-BUDGET = PrivacyAccountant(":memory:", epsilon=1.0)
-MEMBER = PrivateEstimator(
-    LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=0.01, accountant=BUDGET
-)
+MEMBER = PrivateEstimator(LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=0.01)
 SEARCH = PrivateSearchCV(MEMBER, {"estimator__C": [0.1, 1.0]})
-FITTED = clone(MEMBER).set_params(accountant=None, classes=[0, 1])
+FITTED = clone(MEMBER).set_params(classes=[0, 1])
 LEARNING = {
     "stack": (StackingClassifier([("a", MEMBER)], cv=2), "final_estimator_.coef_"),
     "stack of a search": (StackingClassifier([("a", SEARCH)], cv=2), "final_estimator_.coef_"),
@@ -238,7 +235,10 @@ THREE = np.digitize(Y, [-1, 1])
 
 def learned_outside(outer, y=LABELS):
     options = {"groups": (X[:, 2] > 0).astype(int)} if isinstance(outer, Reduction) else {}
-    found = find_leaks(outer, X, y, **options)
+    budget = PrivacyAccountant(":memory:", epsilon=1.0)
+    with budget.as_default():
+        found = find_leaks(outer, X, y, **options)
+    assert budget.total().epsilon == 0
     return [leak.where for leak in found if leak.kind == "learned outside"]
 
 
@@ -246,7 +246,6 @@ def learned_outside(outer, y=LABELS):
 def test_what_is_learned_around_a_private_estimator_is_found(name):
     outer, where = LEARNING[name]
     assert [path for path in learned_outside(outer) if where in path]
-    assert BUDGET.total().epsilon == 0
 
 
 def test_what_is_learned_around_a_released_model_is_found():
@@ -259,4 +258,3 @@ def test_what_is_learned_around_a_released_model_is_found():
 def test_what_only_passes_records_on_learns_nothing(name):
     y = {"one vs rest": THREE, "one vs one": THREE, "outputs": np.column_stack([LABELS, THREE])}
     assert learned_outside(PASSING[name], y.get(name, LABELS)) == []
-    assert BUDGET.total().epsilon == 0
