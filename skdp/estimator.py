@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.payer import as_pickled, find_accountant
+from skdp.accounting.payer import as_pickled, find_payer
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
@@ -320,9 +320,9 @@ class PrivateEstimator(PrivateModel):
         way, given = check_parameters(self), Dataset(X, y, sample_weight)
         dataset = check_fit(way, given)
         check_holds_no_record(way, given)  # as they came, and before a draw from the oracle
-        accountant = find_accountant(self.accountant)
+        pays = find_payer(self.accountant)
         try:
-            accountant.rehearse(least_spend(self.mechanism, self.sensitivity))
+            pays.rehearse(least_spend(self.mechanism, self.sensitivity))
         except BudgetExceededError as error:
             error.add_note(
                 "A search of scikit-learn pays for a fit of each candidate for each fold and once "
@@ -334,7 +334,7 @@ class PrivateEstimator(PrivateModel):
         draft = prepare(way, dataset)
         rehearse_methods(draft, X)
         plan = make_plan(draft)
-        released = plan.run(draft.example, plan.pay(random_state=self.random_state))
+        released = plan.run(draft.example, plan.pay(pays, self.random_state))
         return self._keep(plan, released)
 
     def least_spend(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.payer import as_pickled, check_accountant, find_accountant, warn_if_uncharged
+from skdp.accounting.payer import as_pickled, check_accountant, find_payer
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset, as_dataset
@@ -251,16 +251,12 @@ class ReleasePlan:
         byte_source(random_state)  # refuses what is no seed
         self._check_settled()
         dataset = self._checked(as_dataset((X, y, sample_weight), "The private dataset"))
-        return self.run(dataset, self.pay(accountant, random_state))
+        pays = find_payer(self.accountant if accountant is None else accountant)
+        return self.run(dataset, self.pay(pays, random_state))
 
-    def pay(
-        self, accountant: PrivacyAccountant | None = None, random_state: int | None = None
-    ) -> Payment:
+    def pay(self, accountant: PrivacyAccountant, random_state: int | None = None) -> Payment:
         """Let a budget pay for one release, as `execute` does."""
         noise = byte_source(random_state)
-        accountant = self.accountant if accountant is None else accountant
-        warn_if_uncharged(accountant)
-        accountant = find_accountant(accountant)
         alone = not accountant.is_kept
         guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
         str(self)  # whatever may fail comes before the payment

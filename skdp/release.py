@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from numpy.typing import ArrayLike
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.accounting.payer import check_accountant, find_accountant
+from skdp.accounting.payer import check_accountant, find_payer
 from skdp.aggregate.target import FunctionBlocks, SampleAndAggregate
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset, as_dataset
@@ -166,11 +166,11 @@ def release(
     check_mechanism(mechanism, "release")
     if isinstance(sensitivity, Sensitivity):
         check_is_public(sensitivity.draws_from, dataset)
-    pays = find_accountant(accountant)
+    pays = find_payer(accountant)
     pays.rehearse(least_spend(mechanism, sensitivity))  # before pairs are sampled
     given = target, mechanism, sensitivity, responses, names, ranges
     plan, dataset = plan_for(dataset, lengths[0], *given)
-    return plan.run(dataset, plan.pay(accountant, random_state))
+    return plan.run(dataset, plan.pay(pays, random_state))
 
 
 @undisturbed

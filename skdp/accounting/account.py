@@ -17,6 +17,8 @@ from skdp.exceptions import BudgetExceededError, LedgerError
 DUST = 1e-9  # a smaller share of a limit is left by rounding only
 opened: dict[tuple[str, str | None], str] = {}  # the budgets of this process, by their ledgers
 in_memory: WeakValueDictionary[str | None, Account] = WeakValueDictionary()  # which have no path
+Counted = tuple[Tally, int, Spend | None]  # the sums over rows, and the last of them
+_counted: dict[tuple[str, str | None], Counted] = {}  # by ledgers, so that a later account knows
 
 
 class Account:
@@ -31,7 +33,15 @@ class Account:
         if ledger.path == MEMORY:
             in_memory[ledger.identity] = self
             finalize(self, opened.pop, ledger.key, None)
-        self._counted: tuple[Tally, int, Spend | None] = (Tally(), 0, None)
+            finalize(self, _counted.pop, ledger.key, None)
+
+    @property
+    def _counted(self) -> Counted:
+        return _counted.get(self.ledger.key, (Tally(), 0, None))
+
+    @_counted.setter
+    def _counted(self, counted: Counted) -> None:
+        _counted[self.ledger.key] = counted
 
     def commit(self, spend: Spend, guarantee: PrivacyGuarantee) -> None:
         """Write a row, if the limits allow it."""

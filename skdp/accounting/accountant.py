@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 from skdp.accounting.account import Account, in_memory
@@ -256,8 +256,7 @@ class PrivacyAccountant:
         """
         return [vars(spend) for _, spend in self._account.ledger.rows()]
 
-    @contextmanager
-    def as_default(self, label: str | None = None) -> Iterator[PrivacyAccountant]:
+    def as_default(self, label: str | None = None) -> AbstractContextManager[PrivacyAccountant]:
         """Let this accountant count all releases of a block that are given no other one.
 
         That is so in all threads of this process, so all open blocks must be of one ledger. An
@@ -271,32 +270,16 @@ class PrivacyAccountant:
             A name for the block in public words, such as "Monday", which goes before the name of
             each release.
 
-        Yields
-        ------
-        PrivacyAccountant
-            This one, or one of the same ledger that labels.
-
-        Raises
-        ------
-        LedgerError
-            If a block of another ledger is open.
+        Returns
+        -------
+        context manager
+            Its block gets this accountant, or one of the same ledger that labels. Entering it
+            raises a LedgerError while a block of another ledger is open.
         """
         fits = isinstance(label, str) and label.isprintable() and len(label) <= LONGEST
         rule = f"be a string of one line, of at most {LONGEST} characters"
         check_rules("PrivacyAccountant.as_default", label=(label, label is None or fits, rule))
-        named = self if label is None else _of(self._account, label)
-        with lock:
-            for other in blocks:
-                if other._account.ledger.key != self._account.ledger.key:
-                    raise LedgerError(
-                        f"A block of the ledger {other.path!r} is open, and one ledger at a time "
-                        "can be the default of a process. Give each release its accountant."
-                    )
-            blocks.append(named)
-        try:
-            yield named
-        finally:
-            blocks.remove(named)
+        return _Block(self if label is None else _of(self._account, label))
 
     def __str__(self) -> str:
         limits, tally = self._limits, self._account.current()
@@ -316,6 +299,27 @@ class PrivacyAccountant:
         ledger = self._account.ledger
         limits = None if ledger.read_only else ledger.limits
         return _reopen, (ledger.path, limits, ledger.identity, self._label)
+
+
+class _Block(AbstractContextManager[PrivacyAccountant]):
+    """A block whose releases an accountant counts; it is no decorator, which a coroutine leaves."""
+
+    def __init__(self, accountant: PrivacyAccountant):
+        self.accountant = accountant
+
+    def __enter__(self) -> PrivacyAccountant:
+        with lock:
+            for other in blocks:
+                if other._account.ledger.key != self.accountant._account.ledger.key:
+                    raise LedgerError(
+                        f"A block of the ledger {other.path!r} is open, and one ledger at a time "
+                        "can be the default of a process. Give each release its accountant."
+                    )
+            blocks.append(self.accountant)
+        return self.accountant
+
+    def __exit__(self, *raised: object) -> None:
+        blocks.remove(self.accountant)
 
 
 def _of(account: Account, label: str | None) -> PrivacyAccountant:

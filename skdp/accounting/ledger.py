@@ -9,6 +9,8 @@ second name, which has a second log, is refused, and one whose log was removed.
 
 from __future__ import annotations
 
+import math
+import multiprocessing
 import os
 import sqlite3
 import threading
@@ -49,7 +51,13 @@ SELECT = f"SELECT id, {', '.join(COLUMNS)} FROM spends WHERE id >= ? ORDER BY id
 lock = threading.RLock()  # one for all ledgers, so that a fork can wait until none is written
 Files = tuple[tuple[int, int, int] | None, ...]
 _ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
+_process = os.getpid()  # a fork has another number
 _inherited: list[sqlite3.Connection] = []  # closing one in a fork would meddle with its parent's
+
+
+def is_worker() -> bool:
+    """Return whether another process began this one, as a fork or by multiprocessing or joblib."""
+    return os.getpid() != _process or multiprocessing.parent_process() is not None
 
 
 class Ledger:
@@ -127,10 +135,12 @@ class Ledger:
 
     def _connected(self) -> sqlite3.Connection:
         """Return the connection of this process, to the file that it was made for."""
-        if self.is_lost:
+        # each worker that imports a module makes a ledger of its own
+        is_another = self.path == MEMORY and is_worker() and math.isfinite(self.limits.epsilon)
+        if self.is_lost or is_another:
             raise LedgerError(
-                "A ledger in memory belongs to the process that made it, which is another one. Set "
-                "'accountant' to a ledger in a file, which processes share."
+                "A ledger in memory belongs to one process, and other processes do not see its "
+                "limits. Set 'accountant' to a ledger in a file, which processes share."
             )
         if self._connection is None or self.read_only:  # without a log, it misses later rows
             self._open(None if self.read_only else self.limits)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
-import os
 
 from skdp.accounting.account import opened
 from skdp.accounting.accountant import PrivacyAccountant, blocks
-from skdp.accounting.ledger import MEMORY, lock
+from skdp.accounting.ledger import MEMORY, is_worker, lock
 from skdp.core.checks import check_kind, warn
 from skdp.exceptions import LedgerError
 
 _of_process: list[PrivacyAccountant] = []  # one, once it is asked for
 _places: set[tuple[str, int]] = set()  # files and lines that were warned
-_process = os.getpid()  # a fork has another number
 
 
 def default_accountant() -> PrivacyAccountant:
@@ -39,9 +36,9 @@ def default_accountant() -> PrivacyAccountant:
     ...     default_accountant() is ledger
     True
     """
-    for given in reversed(blocks):
+    for given in blocks[-1:]:
         return given
-    if os.getpid() != _process or multiprocessing.parent_process() is not None:
+    if is_worker():
         raise LedgerError(
             "A worker process, as with n_jobs=2, has no budget: the process that began it would "
             "not count this release. Give the estimator or the call a ledger in a file, such as "
@@ -55,17 +52,16 @@ def default_accountant() -> PrivacyAccountant:
 
 def as_pickled(given: PrivacyAccountant | None) -> PrivacyAccountant | None:
     """Return the accountant of a pickle, which goes to processes that know no block of this one."""
-    return next(reversed(blocks), None) if given is None else given
+    return next(iter(blocks[-1:]), None) if given is None else given
 
 
-def find_accountant(given: PrivacyAccountant | None) -> PrivacyAccountant:
-    """Return the accountant that pays for a release."""
-    return default_accountant() if given is None else given
+def find_payer(given: PrivacyAccountant | None) -> PrivacyAccountant:
+    """Return the accountant that pays, which is asked for once, as the first act of a release.
 
-
-def warn_if_uncharged(given: PrivacyAccountant | None) -> None:
-    """Warn, once for each line, of a release that no budget pays for though one was opened."""
-    if given is None and not blocks and opened:
+    Warn, once for each line, of a release that no budget pays for though one was opened.
+    """
+    pays = default_accountant() if given is None else given
+    if pays in _of_process and given is None and opened:
         *_, name = opened.values()
         warn(
             f"This release is charged to no budget, although {name} was opened. Pass it "
@@ -74,6 +70,7 @@ def warn_if_uncharged(given: PrivacyAccountant | None) -> None:
             "accountant=default_accountant().",
             once=_places,
         )
+    return pays
 
 
 def check_accountant(accountant: PrivacyAccountant | None, owner: str) -> None:

@@ -12,7 +12,8 @@ from typing import Self, TypeVar
 import numpy as np
 from sklearn.base import clone
 
-from skdp.accounting.payer import find_accountant, warn_if_uncharged
+from skdp.accounting.accountant import PrivacyAccountant
+from skdp.accounting.payer import find_payer
 from skdp.accounting.tally import compose
 from skdp.core.checks import check_count, warn
 from skdp.core.dataset import Dataset
@@ -185,14 +186,14 @@ class PrivateSearchCV(PrivateModel):
         scorings = [as_scoring(self.scoring, self.y_range, each.estimator) for each in models]
         fitted, scored = self._split(candidates, Dataset(X, y))
         least = [least_promise(each.mechanism, each.sensitivity) for each in models]
-        pays = find_accountant(self.estimator.accountant)
+        pays = find_payer(self.estimator.accountant)
         pays.rehearse({"guarantee": price(least, n_runs)})  # before pairs are sampled
         drafts = [prepare(way, fitted) for way in ways]
         for draft, scoring in zip(drafts, scorings, strict=True):
             rehearse_methods(draft, X)
             _rehearse(draft, scoring)
         plans = [*map(make_plan, drafts)]
-        paid = self._pay(plans, n_runs, fitted.n_records + scored.n_records)
+        paid = self._pay(pays, plans, n_runs, fitted.n_records + scored.n_records)
         counts = LaplaceMechanism(max(plan.guarantee.epsilon for plan in plans), code=None)
 
         def run(index: int) -> tuple[float, tuple[int, Release, list]]:
@@ -245,10 +246,11 @@ class PrivateSearchCV(PrivateModel):
             )
         return fitted, scored
 
-    def _pay(self, plans: list[ReleasePlan], n_runs: int, n_samples: int) -> Payment:
+    def _pay(
+        self, pays: PrivacyAccountant, plans: list[ReleasePlan], n_runs: int, n_samples: int
+    ) -> Payment:
         """Let the budget pay for the search."""
-        given, random_state = self.estimator.accountant, self.estimator.random_state
-        pays = find_accountant(given)
+        random_state = self.estimator.random_state
         promise = replace(
             price([plan.guarantee for plan in plans], n_runs),
             n_samples=n_samples,
@@ -259,7 +261,6 @@ class PrivateSearchCV(PrivateModel):
             warn(f"The promise is weak, together: {weakness}.")
         for plan in plans:
             str(plan)  # whatever may fail comes before the payment
-        warn_if_uncharged(given)
         pays.spend(promise, label=f"search, {plans[0].target.description}")
         noise = byte_source(random_state)
         # one seed of the fits for all runs: the gamma is that of a pair and a seed

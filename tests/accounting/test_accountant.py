@@ -16,7 +16,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from skdp import BudgetExceededError, LaplaceMechanism, LedgerError, PrivacyGuarantee, release
+from skdp import (
+    BudgetExceededError,
+    LaplaceMechanism,
+    LedgerError,
+    PrivacyGuarantee,
+    Target,
+    release,
+)
 from skdp.accounting import PrivacyAccountant, default_accountant
 
 ONE = PrivacyGuarantee(epsilon=1.0)
@@ -137,6 +144,11 @@ def count_default():
     default_accountant().spend(ONE)
 
 
+def count_in_memory():
+    """As where a module that each worker imports makes the ledger."""
+    PrivacyAccountant(":memory:", epsilon=9.0).spend(ONE)
+
+
 @pytest.mark.parametrize("method", ["spawn", pytest.param("fork", marks=forks)])
 def test_a_worker_process_counts_in_a_file_or_refuses(path, method):
     """It would count in its own memory: for a block, and for no budget."""
@@ -149,7 +161,9 @@ def test_a_worker_process_counts_in_a_file_or_refuses(path, method):
                 pool.submit(task).result()
         pool.submit(release_mean, monday).result()
         pool.submit(release_mean, ledger).result()
-        with pytest.raises(LedgerError, match=r"belongs to the process .* 'accountant'"):
+        with pytest.raises(LedgerError, match="belongs to one process"):
+            pool.submit(count_in_memory).result()
+        with pytest.raises(LedgerError, match=r"belongs to one process.* 'accountant'"):
             pool.submit(release_mean, in_memory).result()
     assert [row["label"] for row in ledger.rows()] == ["Monday: numpy.mean", "numpy.mean"]
     assert default_accountant().total().n_releases == 0
@@ -333,3 +347,28 @@ def test_a_label_tells_the_releases_of_a_block():
     for label in (1, "a\nb", "\x1b[2J", "\ud800", "a" * 81):
         with pytest.raises(ValueError, match="'label'"):
             ledger.as_default(label=label).__enter__()
+
+
+def test_one_accountant_pays_for_a_release_that_outlives_its_block(path):
+    """It is asked for once: a block that ends while a function is tried pays all the same."""
+    ledger = PrivacyAccountant(path, epsilon=1.0)
+    block = ledger.as_default()
+
+    class Leaving(Target):
+        description, __skdp_key__, n_calls = "leaving", "leaving-v1", 0
+
+        def __call__(self, X, *, seed):
+            if not Leaving.n_calls:
+                block.__exit__()
+            Leaving.n_calls += 1
+            return np.mean(X)
+
+    block.__enter__()
+    release(Leaving(), np.ones(9), **KNOWN)
+    assert Leaving.n_calls > 1
+    assert len(ledger.rows()) == 1
+
+
+def test_a_block_is_no_decorator():
+    """The body of a coroutine or a generator would run after it."""
+    assert not callable(PrivacyAccountant(":memory:", epsilon=1.0).as_default())
