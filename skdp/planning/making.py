@@ -45,6 +45,7 @@ from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.store import STORE, key_in_store
+from skdp.tables.release import ClassTables
 
 PilotPairs = tuple[Matrix, Matrix]  # the first values of pilot pairs, and the differences
 
@@ -88,7 +89,8 @@ def least_promise(mechanism: Mechanism, sensitivity: object) -> PrivacyGuarantee
 
 def least_spend(mechanism: Mechanism, sensitivity: object) -> dict[str, Any]:
     """Return what a release spends at least."""
-    return {"guarantee": least_promise(mechanism, sensitivity), "law": mechanism.noise_law}
+    law = None if isinstance(sensitivity, ClassTables) else mechanism.noise_law
+    return {"guarantee": least_promise(mechanism, sensitivity), "law": law}
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,7 @@ def plan_text(plan: Any) -> str:
     elif code is not None:
         rows += [("learned", f"{plan.share_learned:.0%} of what public fits leave open")]
     rows += [("advice", plan.advice)]
-    if replaces(target, "by_name") or not target.released:  # else nobody reads them
+    if not target.adds_noise and (replaces(target, "by_name") or not target.released):
         rows += [("std. errors", said) for said in _errors(plan)]
     lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
     title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private records"
