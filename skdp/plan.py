@@ -278,13 +278,13 @@ class ReleasePlan:
         described = str(self)
         mechanism, target = spare(self.mechanism), self.sensitivity.bounded(spare(self.target))
 
-        def add_noise(value: Matrix) -> tuple[Matrix, Matrix | None]:
+        def add_noise(value: Matrix) -> tuple[Any, Matrix | None]:
             if target.adds_noise:
                 return value, target.errors
             return mechanism.release_with_errors(value, self.sensitivity.value, paid.noise)
 
         value, errors = evaluate_privately(  # the one private evaluation
-            partial(target, noise=paid.noise) if target.adds_noise else target,
+            partial(target, **({"noise": paid.noise} if target.adds_noise else {})),
             dataset,
             seed=paid.seed,
             shape=self.sensitivity.shape,

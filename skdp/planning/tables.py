@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import sys
 import warnings
 from dataclasses import replace
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.pipeline import make_pipeline
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_accountant
@@ -41,8 +41,10 @@ from skdp.tables.values import library_of, together
 N_DRAWS, N_TRIED = 10_000, 500  # for the student, and to try it before anything is paid for
 LEAST, ENOUGH = 20, {True: 100, False: 50}  # n epsilon / d; enough without and with a delta
 # Estimators of these modules learn better from log odds than from categories and long tails.
-ENCODED = ("discriminant_analysis", "gaussian_process", "kernel_ridge", "linear_model")
-ENCODED += ("neighbors", "neural_network", "svm")
+ENCODED = frozenset(
+    "discriminant_analysis gaussian_process kernel_ridge linear_model neighbors neural_network "
+    "svm".split()
+)
 
 
 class TablesTarget(Target):
@@ -75,7 +77,7 @@ class TablesTarget(Target):
             f"{ENOUGH[not design.delta]} is enough"
         )
         self.description = f"class tables of {d} columns"
-        self.student, self.form, self.is_encoded = None, None, False
+        self.student, self.is_encoded = None, False
         if student is not None:
             self.estimator, self.student = student, alone(student)
             self.description += f" for {describe(student)}"
@@ -106,8 +108,9 @@ class TablesTarget(Target):
         """Release: look at the records for the tables, and once more for the corrected score."""
         assert noise is not None
         rng, _ = streams(self.seed, TABLES)
+        X, y = parts
         chosen = self.chosen.schema, self.mechanism, noise, rng, self.chosen.recalibrate
-        released = release_tables(*parts, *chosen)
+        released = release_tables(X, y, *chosen)
         tables = [table.ravel() for table in released.tables_.values()]
         weights = [] if released.weights_ is None else [released.weights_]
         return np.concatenate([*tables, *weights])
@@ -128,8 +131,9 @@ class TablesTarget(Target):
 
     def by_name(self, value: Matrix) -> tuple[Values, AxisLabels]:
         oracle, design = self.oracle(value), self.design
-        response, numbers, labels = design.schema.response, {}, {}
-        classes = _cells(response, design.most)
+        classes = _cells(design.schema.response, design.most)
+        numbers: Values = {}
+        labels: AxisLabels = {}
         for name, table in oracle.tables_.items():
             cells = _cells(design.schema.columns[name], design.n_cells)
             numbers[str(name)], labels[str(name)] = table, (cells, classes)
@@ -144,6 +148,8 @@ class TablesTarget(Target):
         X, y = oracle(n_draws, streams(self.seed, TABLES)[0])
         student = clone(self.student)
         if is_encoded:
+            from sklearn.pipeline import make_pipeline  # its import takes time
+
             student = make_pipeline(oracle.encoder_, student)
         with warnings.catch_warnings(), seeded(0):
             warnings.simplefilter("ignore")  # of a fit to noisy numbers
@@ -159,14 +165,12 @@ class TablesTarget(Target):
         flat, schema = self.oracle(np.zeros(self.shape)), self.chosen.schema
         corners = made_up(schema, self.library).X
         form = Form.of(example.X)
+        theirs = Form.of(corners).dtypes
         if form.is_frame:
-            corners = corners[list(form.names)]
-            dtypes = (_declared_dtype(schema.columns[n], d) for n, d in zip(form.names, form.dtypes))
-            form = replace(form, dtypes=tuple(dtypes))
-        kept = tuple(d if categories_of(d) is not None else None for d in form.dtypes)
-        agreed = form.agree(Form.of(corners).dtypes).dtypes
-        dtypes = (own or other for own, other in zip(kept, agreed, strict=True))
-        self.form = replace(form, dtypes=tuple(dtypes))
+            theirs = Form.of(corners[list(form.names)]).dtypes
+            columns = [schema.columns[name] for name in form.names]
+            theirs = tuple(map(_declared_dtype, columns, form.dtypes, theirs))
+        self.form = form.agree(theirs)
         corners = self._formed(corners)
         module = type(self.student).__module__.split(".")
         self.is_encoded = module[0] == "sklearn" and module[1] in ENCODED
@@ -179,17 +183,13 @@ class TablesTarget(Target):
             self._teach(flat, N_TRIED, self.is_encoded).predict(corners)
 
 
-def _declared_dtype(column: Number | Category, dtype: DType) -> DType:
-    """Return a type whose categories are the declared ones, for one that has the private ones."""
-    if categories_of(dtype) is None or isinstance(column, Number):
-        return dtype
-    if hasattr(dtype, "is_numeric"):
-        import polars as pl
-
-        return pl.Enum([str(value) for value in column.values])
-    import pandas as pd
-
-    return pd.CategoricalDtype(list(column.values))
+def _declared_dtype(column: Number | Category, ours: DType, drawn: DType) -> DType:
+    """Return the type of a drawn column; of categories that are declared, where ours has some."""
+    if categories_of(ours) is None or isinstance(column, Number):
+        return drawn
+    if hasattr(ours, "is_numeric"):
+        return sys.modules["polars"].Enum([str(value) for value in column.values])
+    return sys.modules["pandas"].CategoricalDtype(list(column.values))
 
 
 def _cells(column: Number | Category, most: int) -> list[str]:
@@ -209,7 +209,7 @@ def made_up(schema: Schema, library: str | None = None) -> Dataset:
         library = found[0] if found and are_named else "array"
     held = {
         name: column.array if isinstance(column, Category) else np.array([column.low, column.high])
-        for name, column in (schema.columns | {None: schema.response}).items()
+        for name, column in ({**schema.columns, None: schema.response}).items()
     }
     n = max(map(len, held.values()))
     held = {name: np.resize(values, n) for name, values in held.items()}

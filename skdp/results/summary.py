@@ -165,7 +165,7 @@ class ReleaseSummary:
             for i, entry in listed:
                 name = f"  {entry}" if len(rows) > 1 else self.names[i]
                 is_fixed = notes[i] == FIXED
-                error = "" if is_fixed else two_digits(self.errors[i])
+                error = "" if np.isnan(self.errors[i]) else two_digits(self.errors[i])
                 share = "0%" if is_fixed else f"{self.learned[i]:.0%}"
                 yield name, f"{self.values[i]:.4g}", error, share, notes[i]
             if len(rows) > len(listed):

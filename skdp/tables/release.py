@@ -62,10 +62,7 @@ class ClassTables(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from skdp import LaplaceMechanism
-    >>> from skdp.tables.columns import Number
-    >>> from skdp.tables.release import ClassTables
-    >>> from skdp.tables.schema import Schema
+    >>> from skdp import ClassTables, LaplaceMechanism, Number, Schema
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.uniform(0, 10, (2000, 2)), rng.integers(2, size=2000)
     >>> X[:, 0] = 0.5 * X[:, 0] + 5 * y
