@@ -278,13 +278,17 @@ class ReleasePlan:
         described = str(self)
         mechanism, target = spare(self.mechanism), self.sensitivity.bounded(spare(self.target))
 
+        evaluate: Callable[..., Matrix] = target
+        if target.adds_noise:
+            evaluate = partial(evaluate, noise=paid.noise)
+
         def add_noise(value: Matrix) -> tuple[Any, Matrix | None]:
             if target.adds_noise:
                 return value, target.errors
             return mechanism.release_with_errors(value, self.sensitivity.value, paid.noise)
 
         value, errors = evaluate_privately(  # the one private evaluation
-            partial(target, **({"noise": paid.noise} if target.adds_noise else {})),
+            evaluate,
             dataset,
             seed=paid.seed,
             shape=self.sensitivity.shape,

@@ -41,10 +41,8 @@ from skdp.tables.values import library_of, together
 N_DRAWS, N_TRIED = 10_000, 500  # for the student, and to try it before anything is paid for
 LEAST, ENOUGH = 20, {True: 100, False: 50}  # n epsilon / d; enough without and with a delta
 # Estimators of these modules learn better from log odds than from categories and long tails.
-ENCODED = frozenset(
-    "discriminant_analysis gaussian_process kernel_ridge linear_model neighbors neural_network "
-    "svm".split()
-)
+ENCODED = {"discriminant_analysis", "gaussian_process", "kernel_ridge", "linear_model"}
+ENCODED |= {"neighbors", "neural_network", "svm"}
 
 
 class TablesTarget(Target):

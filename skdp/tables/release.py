@@ -13,10 +13,8 @@ from sklearn.base import BaseEstimator
 
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
-from skdp.core.streams import TABLES, public_seed, streams
 from skdp.core.types import Container, Matrix, Seed
 from skdp.mechanisms.base import ByteSource, Mechanism
-from skdp.mechanisms.noise import OperatingSystemBytes
 from skdp.tables import correction
 from skdp.tables.budget import Objective, split
 from skdp.tables.columns import Number
@@ -62,14 +60,17 @@ class ClassTables(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from skdp import ClassTables, LaplaceMechanism, Number, Schema
+    >>> from skdp import ClassTables, LaplaceMechanism, Number, PrivateEstimator, Schema
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.uniform(0, 10, (2000, 2)), rng.integers(2, size=2000)
     >>> X[:, 0] = 0.5 * X[:, 0] + 5 * y
     >>> schema = Schema({"signal": Number(0, 10), "noise": Number(0, 10)}, classes=[0, 1])
-    >>> oracle = ClassTables(schema).release(X, y, LaplaceMechanism(epsilon=1.0))
-    >>> X_drawn, y_drawn = oracle(5000, rng)
-    >>> LogisticRegression().fit(X_drawn, y_drawn).score(X, y) > 0.9
+    >>> model = PrivateEstimator(
+    ...     LogisticRegression(),
+    ...     mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     sensitivity=ClassTables(schema),
+    ... )
+    >>> model.fit(X, y).score(X, y) > 0.9
     True
     """
 
@@ -77,15 +78,6 @@ class ClassTables(BaseEstimator):
         self.schema = schema
         self.recalibrate = recalibrate
         self.random_state = random_state
-
-    def release(
-        self, X: Container, y: Container, mechanism: Mechanism, source: ByteSource | None = None
-    ) -> ReleasedOracle:
-        """Release the tables of private records, with noise of the operating system by default."""
-        seed = public_seed(self.random_state, "random_state", "ClassTables")
-        rng, _ = streams(seed, TABLES)
-        source = OperatingSystemBytes() if source is None else source
-        return release_tables(X, y, self.schema, mechanism, source, rng, self.recalibrate)
 
 
 @dataclass(frozen=True, eq=False)
