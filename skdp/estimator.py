@@ -123,14 +123,15 @@ class PrivateEstimator(PrivateModel):
         The estimator to fit, unfitted. Steps in scikit-learn's FrozenEstimator count as public.
     mechanism : Mechanism
         The noise, such as ``LaplaceMechanism(epsilon=1.0)``. Epsilon is the user's decision.
-    sensitivity : SensitivitySampler, SensitivityEstimate, SampleAndAggregate, "aggregate", \
-            KnownSensitivity, "known" or float
+    sensitivity : SensitivitySampler, SensitivityEstimate, ClassTables, SampleAndAggregate, \
+            "aggregate", KnownSensitivity, "known" or float
         How much one record can change what is released:
 
         - SensitivitySampler: sampled at each fit, on records of an oracle. It promises random
           differential privacy.
         - SensitivityEstimate: sampled earlier, with the promise of its sampler. All values below
           promise plain differential privacy.
+        - ClassTables: for any estimator, from declared ranges and values of the columns alone.
         - SampleAndAggregate, or "aggregate" for its defaults: bounded for any estimator, by
           averaging over blocks of the records.
         - "known": a bound on paper, for the estimator and the ClipNorm or ClipBox right before it

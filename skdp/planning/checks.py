@@ -43,7 +43,7 @@ def check_fit(way: Way, dataset: Dataset) -> Dataset:
         if not (way.takes_weights and takes_weights(estimator)):
             raise TypeError(
                 f"PrivateEstimator takes no sample_weight with {name}, nor with "
-                "sensitivity='aggregate'. Leave it None."
+                "sensitivity='aggregate' or ClassTables. Leave it None."
             )
         if dataset.y is None:
             raise TypeError(

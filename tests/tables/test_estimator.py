@@ -89,9 +89,7 @@ ESTIMATORS = {
     "neighbors": KNeighborsClassifier(15),
     "machine": SVC(cache_size=500),
     "pipeline": make_pipeline(
-        make_column_transformer(
-            (StandardScaler(), ["age", "gain"]), (OneHotEncoder(), ["work"])
-        ),
+        make_column_transformer((StandardScaler(), ["age", "gain"]), (OneHotEncoder(), ["work"])),
         LogisticRegression(),
     ),
 }
@@ -146,12 +144,14 @@ def test_noise_is_new_and_seeds_are_for_tests():
     assert np.all(one.standard_errors_["age"] == two.standard_errors_["age"])
     assert np.all(one._release.numbers["age"] != two._release.numbers["age"])
     np.testing.assert_array_equal(seeded.predict_proba(TEST), again.predict_proba(TEST))
-    assert seeded.guarantee_.seeded and not one.guarantee_.seeded
+    assert seeded.guarantee_.seeded
+    assert not one.guarantee_.seeded
 
 
 def test_a_plan_needs_no_record():
     text = str(model().plan(n_samples=3000))
-    assert "class tables of 3 columns" in text and "n epsilon / d is 1000" in text
+    assert "class tables of 3 columns" in text
+    assert "n epsilon / d is 1000" in text
     assert "one evaluation on the private records" in text
     plan = model().plan(n_samples=3000, like=(X[:2], Y[:2]))
     released = plan.execute(X, Y, accountant=unlimited(), random_state=0)
@@ -250,7 +250,8 @@ def test_nothing_private_is_kept(tmp_path):
     assert not any(value.tobytes() in files for value in X["gain"].to_numpy()[:500])
     loaded = load(tmp_path / "release")
     np.testing.assert_array_equal(loaded.value.predict(TEST), fitted.predict(TEST))
-    assert "age" in str(loaded.summary()) and "epsilon=1" in str(loaded.report())
+    assert "age" in str(loaded.summary())
+    assert "epsilon=1" in str(loaded.report())
 
 
 def test_private_categories_of_a_type_are_not_kept():
