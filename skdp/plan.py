@@ -28,7 +28,7 @@ from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
 from skdp.core.oracle import Oracle
 from skdp.core.plain import check_gaps
 from skdp.core.room import evaluate_privately, spare, undisturbed
-from skdp.core.schema import Schema, declared, describe_columns, describe_key
+from skdp.core.schema import DatasetForm, declared, describe_columns, describe_key
 from skdp.core.target import Target, replaces
 from skdp.core.types import Container, Estimator, Matrix, Scoring, Values
 from skdp.estimators.validation import check_labels
@@ -77,7 +77,7 @@ class ReleasePlan:
     ----------
     target : Target
         The function to evaluate.
-    schema : Schema
+    schema : DatasetForm
         The form of the data: containers, columns and dtypes.
     n_samples : int
         Number of records of the data.
@@ -164,7 +164,7 @@ class ReleasePlan:
     """
 
     target: Target
-    schema: Schema
+    schema: DatasetForm
     n_samples: int
     mechanism: Mechanism
     sensitivity: SensitivityEstimate | KnownSensitivity
@@ -385,7 +385,10 @@ class ReleasePlan:
                 f"the plan has. Got parts of {lengths}. Make a plan for this number."
             )
         dataset = declared(dataset)
-        given, is_sampled = Schema.of(dataset), isinstance(self.sensitivity, SensitivityEstimate)
+        given, is_sampled = (
+            DatasetForm.of(dataset),
+            isinstance(self.sensitivity, SensitivityEstimate),
+        )
         if is_sampled:  # else a record that cannot be converted would be refused
             given = given.agree(self.schema)
         if given != self.schema:

@@ -21,7 +21,7 @@ from skdp import (
 )
 from skdp.codes.encoder import with_learned_code
 from skdp.core.dataset import Dataset
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.streams import PILOT
 from skdp.functions import AdditiveTarget
 from skdp.mechanisms.noise import byte_source
@@ -47,7 +47,7 @@ def oracle_of(n_features):
 
 
 records = oracle_of(30)
-SCHEMA = Schema.of(Dataset(records(2, np.random.default_rng(0))))
+SCHEMA = DatasetForm.of(Dataset(records(2, np.random.default_rng(0))))
 
 
 def mean(X):

@@ -32,7 +32,7 @@ from skdp.accounting import PrivacyAccountant
 from skdp.bounds import svm_bound
 from skdp.codes import Geometry
 from skdp.core.dataset import Dataset
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.target import as_target
 from tests.helpers import diagonal_code, private, sampler
 
@@ -84,7 +84,7 @@ def test_a_plan_gives_what_fit_gives_and_is_made_without_data(name):
 
 
 GAUSSIAN = GaussianMechanism(1.0, 1e-5, code=None)
-SINGLE = Schema.of(Dataset(X.astype(np.float32)))
+SINGLE = DatasetForm.of(Dataset(X.astype(np.float32)))
 
 
 def test_parts_of_plans_are_not_mixed():

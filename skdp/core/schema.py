@@ -2,7 +2,7 @@
 
 On records of another form a function may behave differently: integers overflow, single precision
 loses digits. So one form is settled between the private dataset and a draw of the oracle, and both
-pass through :meth:`Schema.convert`.
+pass through :meth:`DatasetForm.convert`.
 
 Containers, names and dtypes are those of the private dataset, with three exceptions. Integers, and
 objects, which declare no type, become doubles where the oracle yields floats. A column of
@@ -154,14 +154,14 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Schema:
+class DatasetForm:
     """The forms of the parts of a dataset, each in the place of its part."""
 
     parts: Dataset
     allow_nan: bool = field(default=False, compare=False)  # of entries of X, by the target
 
     @classmethod
-    def of(cls, dataset: Dataset, allow_nan: bool = False) -> Schema:
+    def of(cls, dataset: Dataset, allow_nan: bool = False) -> DatasetForm:
         """Read the forms of a dataset."""
         return cls(dataset.map(Form.of), allow_nan)
 
@@ -174,9 +174,9 @@ class Schema:
         """Describe the forms in one line."""
         return describe_key(self.key)
 
-    def agree(self, drawn: Schema | tuple[FormKey, ...]) -> Schema:
+    def agree(self, drawn: DatasetForm | tuple[FormKey, ...]) -> DatasetForm:
         """Return the schema in which datasets of this one and drawn ones can be alike."""
-        if isinstance(drawn, Schema):
+        if isinstance(drawn, DatasetForm):
             theirs = drawn.parts.map(lambda form: form.dtypes)
         else:
             theirs = Dataset(**{name: dtypes for name, *_, dtypes in drawn})

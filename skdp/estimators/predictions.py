@@ -22,7 +22,7 @@ from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.dtypes import MisfitError, holds_numbers
 from skdp.core.metric import KnownMetric
 from skdp.core.plain import as_doubles, as_objects, columns_of, plain
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.streams import ANCHOR_DATASET
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix
@@ -133,7 +133,7 @@ def check_predictions(release: PredictionTarget, estimator: Estimator) -> None:
 
 
 def anchors_of(
-    release: PredictionTarget, estimator: Estimator, source: Any, schema: Schema
+    release: PredictionTarget, estimator: Estimator, source: Any, schema: DatasetForm
 ) -> Container:
     """Return the anchors in the form of the data, given or drawn by ``source.public_dataset``."""
     form, given = schema.parts.X, release.anchors

@@ -16,7 +16,7 @@ from skdp.core.checks import shorten
 from skdp.core.dataset import Dataset, column_names, index_dtype, with_index_dtype
 from skdp.core.dtypes import holds_numbers
 from skdp.core.plain import dtypes_of
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import seed_names
 from skdp.estimators.inputs import fit_on
@@ -29,7 +29,7 @@ class Public(NamedTuple):
     dataset: Dataset
     classes: list[NDArray] | None
     source: Any
-    schema: Schema
+    schema: DatasetForm
     n_samples: int
 
 

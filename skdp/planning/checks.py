@@ -15,7 +15,7 @@ from skdp.accounting.payer import check_accountant
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.room import quiet
-from skdp.core.schema import Schema, declared
+from skdp.core.schema import DatasetForm, declared
 from skdp.core.types import Container, Estimator
 from skdp.estimators.configuration import check_configuration, members_in
 from skdp.estimators.delegation import DelegatedMethods
@@ -132,10 +132,10 @@ def example_dataset(
 
 def settle_form(
     sensitivity: Sensitivity, example: Dataset, allow_nan: bool
-) -> tuple[Sensitivity, Schema, Dataset]:
+) -> tuple[Sensitivity, DatasetForm, Dataset]:
     """Settle one form for data and draws, and return the example in it."""
     example = declared(example)
-    sensitivity, schema = sensitivity.agree(Schema.of(example, allow_nan), example)
+    sensitivity, schema = sensitivity.agree(DatasetForm.of(example, allow_nan), example)
     return sensitivity, schema, schema.convert(example, "The private dataset")
 
 

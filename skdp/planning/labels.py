@@ -11,7 +11,7 @@ from skdp.core.dataset import Dataset, n_records
 from skdp.core.fitted import classes_of
 from skdp.core.oracle import Oracle
 from skdp.core.plain import for_outputs
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.types import Container, Estimator
 from skdp.estimators.members import last_step
 from skdp.estimators.validation import check_response
@@ -90,7 +90,7 @@ def labels_of_fit(fitted: Estimator, y: Container) -> list[NDArray]:
 def draw_every_class(
     estimator: Estimator,
     source: Sensitivity,
-    schema: Schema,
+    schema: DatasetForm,
     n_samples: int,
     classes: list[NDArray] | None,
 ) -> Dataset:

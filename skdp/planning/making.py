@@ -28,7 +28,7 @@ from skdp.core.metric import OutputMetric
 from skdp.core.oracle import Oracle
 from skdp.core.plain import check_gaps, gaps_in
 from skdp.core.room import spare
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.streams import OUTPUT_DATASET
 from skdp.core.target import Target, replaces
 from skdp.core.types import Matrix, Scoring
@@ -98,7 +98,7 @@ class Draft:
     """All of a plan that is settled before pairs are drawn; fields as of a ReleasePlan."""
 
     target: Target
-    schema: Schema
+    schema: DatasetForm
     example: Dataset
     mechanism: Mechanism
     sensitivity: Any
@@ -218,7 +218,11 @@ def _n_drawn(target: Target, n_samples: int) -> int:
 
 
 def _learn_sampled(
-    mechanism: Mechanism, source: SensitivitySampler, target: Target, n_samples: int, schema: Schema
+    mechanism: Mechanism,
+    source: SensitivitySampler,
+    target: Target,
+    n_samples: int,
+    schema: DatasetForm,
 ) -> tuple[Mechanism, PilotPairs | None]:
     """Learn the code from pilot pairs, before a pair is measured."""
     drawn = _n_drawn(target, n_samples)
@@ -242,7 +246,11 @@ def _learn_sampled(
 
 
 def _learn_within(
-    mechanism: Mechanism, known: KnownSensitivity, target: Target, n_samples: int, schema: Schema
+    mechanism: Mechanism,
+    known: KnownSensitivity,
+    target: Target,
+    n_samples: int,
+    schema: DatasetForm,
 ) -> tuple[KnownSensitivity, Mechanism]:
     """Learn a code from the prior of a bound, and bound the change of the encoded numbers."""
     if known.geometry.code is not None:  # learned for an earlier release
@@ -268,7 +276,7 @@ def _learn_within(
 
 
 def _output_metric(
-    target: Target, source: SensitivitySampler | KnownSensitivity, schema: Schema
+    target: Target, source: SensitivitySampler | KnownSensitivity, schema: DatasetForm
 ) -> OutputMetric | None:
     """Return how the output depends on the value, learned from records of the oracle."""
     if not replaces(target, "output_metric"):

@@ -14,7 +14,7 @@ from skdp.core.dataset import Dataset, take_records
 from skdp.core.dtypes import holds_numbers, name_dtype, series_of
 from skdp.core.plain import columns_of, is_table
 from skdp.core.room import quiet
-from skdp.core.schema import Form, Schema
+from skdp.core.schema import DatasetForm, Form
 from skdp.core.target import Target
 from skdp.core.types import Container, Scoring
 from skdp.estimators.inputs import takes
@@ -105,7 +105,9 @@ def _predictions(way: Way, public: Public) -> Callable[[], Target] | None:
     return partial(release.target, way.given.estimator, public)
 
 
-def _make_public_fit(way: Way, source: Sensitivity, schema: Schema, dataset: Dataset) -> Public:
+def _make_public_fit(
+    way: Way, source: Sensitivity, schema: DatasetForm, dataset: Dataset
+) -> Public:
     """Make the public fit, its records and labels."""
     oracle, n_samples = source.draws_from, dataset.n_records
     estimator, declared = way.kind.configure(way.given.estimator), None

@@ -18,8 +18,7 @@ from skdp.core.dataset import Dataset
 from skdp.core.dtypes import DType, categories_of
 from skdp.core.plain import is_table
 from skdp.core.room import undisturbed
-from skdp.core.schema import Form, declared
-from skdp.core.schema import Schema as Forms
+from skdp.core.schema import DatasetForm, Form, declared
 from skdp.core.streams import TABLES, public_seed, streams
 from skdp.core.target import Target
 from skdp.core.types import AxisLabels, Container, Estimator, Matrix, Seed, Values
@@ -155,7 +154,7 @@ class TablesTarget(Target):
 
     def _formed(self, X: Container) -> Container:
         X = X[list(self.form.names)] if self.form.is_frame else X
-        forms = Forms(Dataset(self.form))
+        forms = DatasetForm(Dataset(self.form))
         return forms.convert(Dataset(X), "The Schema of ClassTables").X
 
     def _try(self, example: Dataset) -> None:
@@ -276,7 +275,7 @@ def draft_tables(
         source="user guide, 'Class tables'",
         shape=target.shape,
     )
-    forms = Forms.of(example, allow_nan=True)
+    forms = DatasetForm.of(example, allow_nan=True)
     return Draft(target, forms, example, mechanism, known, is_of_one_target=True)
 
 

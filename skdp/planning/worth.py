@@ -16,7 +16,7 @@ from skdp.core.checks import warn
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import Oracle
 from skdp.core.room import quiet
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.streams import score_key, streams
 from skdp.core.types import Estimator, Matrix
 from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
@@ -40,7 +40,7 @@ MOST_PILOTS = 200  # the number of pilot pairs that are read at most
 def made_up_oracle(
     estimator: Estimator,
     example: Dataset,
-    schema: Schema,
+    schema: DatasetForm,
     classes: list[NDArray] | None,
     y_range: tuple[float, float] | None,
 ) -> Oracle | None:

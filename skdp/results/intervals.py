@@ -14,7 +14,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from skdp.core.checks import check_count, shown
 from skdp.core.oracle import Oracle
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.target import FunctionTarget, Target, replaces
 from skdp.core.types import Container, Estimator, Matrix, Values
 from skdp.mechanisms.additive import AdditiveMechanism
@@ -45,7 +45,7 @@ class Simulator:
     mechanism: Mechanism
     sensitivity: SensitivityEstimate | KnownSensitivity
     n_samples: int
-    schema: Schema | None
+    schema: DatasetForm | None
     oracle: Oracle | None
     errors: Matrix | None = None  # simulated to be saved
     drawn: dict[int, Matrix] = field(default_factory=dict)  # the last errors, by seed

@@ -15,7 +15,7 @@ from sklearn.base import is_classifier, is_regressor
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import Oracle
 from skdp.core.room import quiet, spare
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.streams import score_key, streams
 from skdp.core.target import Target
 from skdp.core.types import Estimator, Matrix, Released, Scoring
@@ -132,7 +132,7 @@ class Simulation:
     sensitivity: SensitivityEstimate | KnownSensitivity
     n_samples: int
     oracle: Oracle
-    schema: Schema
+    schema: DatasetForm
     n_datasets: int
     seed: int
     test_oracle: Oracle | None = None

@@ -9,7 +9,7 @@ from typing import Any, Self
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.oracle import Oracle
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.target import Target
 from skdp.core.types import Estimator
 
@@ -39,7 +39,7 @@ class Sensitivity(ABC):
         """Return the sensitivity of an estimator, or refuse the estimator; no entry is read."""
 
     @abstractmethod
-    def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
+    def agree(self, schema: DatasetForm, example: Dataset) -> tuple[Self, DatasetForm]:
         """Settle one form for the data and for all draws, or raise ValueError."""
 
     def in_norm(self, order: float) -> Self:
@@ -48,7 +48,7 @@ class Sensitivity(ABC):
 
     @abstractmethod
     def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+        self, target: Target, n_samples: int, schema: DatasetForm, mechanism: MechanismType
     ) -> tuple[Settled, MechanismType]:
         """Return the sensitivity for the noise, and a copy of the mechanism with its code fixed."""
 
@@ -98,7 +98,7 @@ class Settled(Sensitivity):
         return self if prior is self.prior else replace(settled, prior=prior)
 
     @abstractmethod
-    def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
+    def check_fits(self, n_samples: int, schema: DatasetForm, geometry: Geometry) -> None:
         """Refuse records, or a geometry, for which the sensitivity does not hold."""
 
     @abstractmethod

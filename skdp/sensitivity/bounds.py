@@ -16,7 +16,7 @@ from skdp.core.dtypes import holds_numbers, is_object
 from skdp.core.geometry import Geometry, Measures, MechanismType, as_geometry
 from skdp.core.guarantee import ASSERTED
 from skdp.core.identity import key_of
-from skdp.core.schema import Schema, describe_columns
+from skdp.core.schema import DatasetForm, describe_columns
 from skdp.core.target import Target
 from skdp.core.types import Estimator, Seed
 from skdp.sensitivity.adapters import as_oracle
@@ -222,7 +222,7 @@ class KnownSensitivity(Settled):
         self.estimator.check_release(release)
         return replace(known, estimator=None)  # it was checked, so it is not assumed
 
-    def agree(self, schema: Schema, example: Dataset) -> tuple[KnownSensitivity, Schema]:
+    def agree(self, schema: DatasetForm, example: Dataset) -> tuple[KnownSensitivity, DatasetForm]:
         if self.ranges is not None:
             example.refuse_weights()
             check_clippable(example.X, schema.parts.X.dtypes, self.ranges)
@@ -240,7 +240,7 @@ class KnownSensitivity(Settled):
         return self.with_prior(prior), schema
 
     def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+        self, target: Target, n_samples: int, schema: DatasetForm, mechanism: MechanismType
     ) -> tuple[KnownSensitivity, MechanismType]:
         self.check_made_for(target)
         mechanism = in_code_of(self.geometry, mechanism)
@@ -248,7 +248,7 @@ class KnownSensitivity(Settled):
         # a release holds no record of an oracle
         return self.with_prior(None), mechanism
 
-    def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
+    def check_fits(self, n_samples: int, schema: DatasetForm, geometry: Geometry) -> None:
         self.for_geometry(geometry, n_samples)
 
     def check_made_for(self, target: Target) -> None:

@@ -13,7 +13,7 @@ from scipy import sparse
 from skdp.core.dataset import Dataset, as_dataset, belongs_to
 from skdp.core.oracle import Oracle
 from skdp.core.plain import find_non_finite
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.types import Container
 
 _LAST = 0.2  # share of the digits that are perturbed
@@ -25,7 +25,7 @@ def draw(
     n_samples: int,
     rng: Generator,
     *,
-    schema: Schema | None = None,
+    schema: DatasetForm | None = None,
     full: bool = False,
     allow_nan: bool = False,
     copied: bool = True,  # else nobody may write into arrays, which may be the oracle's own

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.identity import REMEDY, key_of, obstacle_of
-from skdp.core.schema import FormKey, Schema, describe_key
+from skdp.core.schema import DatasetForm, FormKey, describe_key
 from skdp.core.target import Target
 from skdp.sensitivity.base import Settled, in_code_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic
@@ -145,14 +145,14 @@ class SensitivityEstimate(Settled):
     def sampled_with(self) -> int:
         return self.seed
 
-    def agree(self, schema: Schema, example: Dataset) -> tuple[Self, Schema]:
+    def agree(self, schema: DatasetForm, example: Dataset) -> tuple[Self, DatasetForm]:
         prior = self.prior
         if prior is not None:
             prior, schema = prior.agree(schema, example)
         return self.with_prior(prior), schema.agree(self.form)
 
     def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+        self, target: Target, n_samples: int, schema: DatasetForm, mechanism: MechanismType
     ) -> tuple[SensitivityEstimate, MechanismType]:
         mechanism = in_code_of(self.geometry, mechanism)
         self.check_fits(n_samples, schema, mechanism.geometry)
@@ -161,7 +161,7 @@ class SensitivityEstimate(Settled):
         # a release holds no record of an oracle
         return self.with_prior(None), mechanism
 
-    def check_fits(self, n_samples: int, schema: Schema, geometry: Geometry) -> None:
+    def check_fits(self, n_samples: int, schema: DatasetForm, geometry: Geometry) -> None:
         ours, theirs = (describe_key(form) or "unknown" for form in (self.form, schema.key))
         rules = {
             "number of records": (self.n_samples == n_samples, self.n_samples, n_samples),

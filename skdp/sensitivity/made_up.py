@@ -19,7 +19,7 @@ from scipy import sparse
 from skdp.core.dataset import Dataset, neighboring_pair, take_records
 from skdp.core.dtypes import MisfitError, categories_of, double, holds_numbers, made_up_entries
 from skdp.core.room import quiet, spare
-from skdp.core.schema import Form, Schema
+from skdp.core.schema import DatasetForm, Form
 from skdp.core.target import Target, ValueFormError, as_numbers
 from skdp.core.types import Container, Matrix
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -30,7 +30,7 @@ SLACK = 1e-9  # relative share by which a change, computed in floats, may exceed
 
 
 def try_on_made_up(
-    target: Target, schema: Schema, known: KnownSensitivity
+    target: Target, schema: DatasetForm, known: KnownSensitivity
 ) -> tuple[tuple[int, ...] | None, Matrix | None]:
     """Return the shape of a function's values and one in the ranges, or refuse the function."""
     shape = within = None
@@ -93,7 +93,7 @@ def _check_bounded(target: Target, known: KnownSensitivity, values: list[Matrix]
         _check_moved(target, known, values[first], values[second])
 
 
-def _neighbors(schema: Schema, n_samples: int) -> Iterator[Dataset]:
+def _neighbors(schema: DatasetForm, n_samples: int) -> Iterator[Dataset]:
     """Make datasets that differ in the numbers of the last record, from the largest down."""
     dtypes = [dtype for part in schema.parts.parts for dtype in part.dtypes]
     is_single = any(str(dtype).lower() in ("float16", "float32") for dtype in dtypes)
@@ -120,7 +120,7 @@ def _zero_one_and(number: float, form: Form) -> Container:
     return form.convert(np.broadcast_to(column, (3, *form.shape)))
 
 
-def _made_up(schema: Schema, known: KnownSensitivity) -> Iterator[Sequence[Dataset]]:
+def _made_up(schema: DatasetForm, known: KnownSensitivity) -> Iterator[Sequence[Dataset]]:
     """Make datasets of a form, in pairs that differ in one record for the bound of a mean."""
     form, rest = schema.parts.X, schema.parts._replace(X=None)
     # how far a function moves could tell of categories that only private records have

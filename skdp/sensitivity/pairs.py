@@ -23,7 +23,7 @@ from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry
 from skdp.core.oracle import Oracle
 from skdp.core.room import raise_noted
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.streams import BLOCK, SpawnKey, streams
 from skdp.core.target import LabeledValueError, Target, pair_values
 from skdp.core.types import Matrix
@@ -56,7 +56,7 @@ class PairSource:
     oracle: Oracle
     n_samples: int
     seed: int
-    schema: Schema
+    schema: DatasetForm
     kind: SpawnKey = ()  # the rest of the key of its stream
 
     @property

@@ -15,7 +15,7 @@ from skdp.core.geometry import Geometry, MechanismType, as_geometry
 from skdp.core.identity import key_of
 from skdp.core.oracle import Oracle, has_independent_records
 from skdp.core.room import undisturbed
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.streams import PILOT, public_key, public_seed, streams
 from skdp.core.target import Target, as_target
 from skdp.core.types import Estimator, Matrix, Seed
@@ -155,7 +155,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         target: Callable,
         n_samples: int,
         geometry: Geometry | str,
-        schema: Schema | None = None,
+        schema: DatasetForm | None = None,
     ) -> SensitivityEstimate:
         """Sample the sensitivity of a target.
 
@@ -168,7 +168,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         geometry : Geometry or {"l1", "l2", "sup"}
             The ``mechanism.geometry`` of the mechanism that will add the noise, or a norm of the
             values.
-        schema : Schema or None, default=None
+        schema : DatasetForm or None, default=None
             The form of the private dataset, into which the oracle's records are brought. None takes
             the form of the oracle's records; the estimate serves data of that form only.
 
@@ -221,7 +221,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         )
 
     def pilots(
-        self, target: Callable, n_samples: int, schema: Schema | None = None
+        self, target: Callable, n_samples: int, schema: DatasetForm | None = None
     ) -> tuple[Matrix, Matrix]:
         """Evaluate pilot pairs, from which a public code may be learned.
 
@@ -230,7 +230,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
         Parameters
         ----------
-        target, n_samples, schema : Target or callable, int, Schema or None
+        target, n_samples, schema : Target or callable, int, DatasetForm or None
             As for `sample`.
 
         Returns
@@ -247,7 +247,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             return gather_pilots(chunks, n_pairs)
 
     def shaken_pilots(
-        self, target: Target, n_samples: int, schema: Schema, size: int
+        self, target: Target, n_samples: int, schema: DatasetForm, size: int
     ) -> tuple[Matrix, Matrix]:
         """Evaluate a few pilots, and the same with records that differ in their last bits."""
         source, _, _ = self._prepare(target, n_samples, schema, PILOT)
@@ -257,7 +257,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self,
         target: Target,
         n_samples: int,
-        schema: Schema | None,
+        schema: DatasetForm | None,
         *kind: int,
     ) -> tuple[PairSource, Dataset, Rows | None]:
         """Check the oracle before the first fit; return a source, records, and a closed form."""
@@ -265,7 +265,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.order_statistic()  # refuses wrong parameters
         oracle, seed = self.draws_from, self.draw_seed()
         if schema is None:
-            schema = Schema.of(try_oracle(oracle, n_samples, seed), target.allow_nan)
+            schema = DatasetForm.of(try_oracle(oracle, n_samples, seed), target.allow_nan)
         rng, _ = streams(seed, (0,))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         target.check_oracle(*records.parts)
@@ -308,15 +308,17 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             return self
         return self._with(oracle=without_response(self.draws_from))
 
-    def agree(self, schema: Schema, example: Dataset) -> tuple[SensitivitySampler, Schema]:
+    def agree(
+        self, schema: DatasetForm, example: Dataset
+    ) -> tuple[SensitivitySampler, DatasetForm]:
         sampler, oracle = self._with(random_state=self.draw_seed()), self.draws_from
         drawn = try_oracle(oracle, example.n_records, sampler.draw_seed())
-        schema = schema.agree(Schema.of(drawn))
+        schema = schema.agree(DatasetForm.of(drawn))
         schema.convert(drawn, f"The oracle {oracle.description}")
         return sampler, schema
 
     def settle(
-        self, target: Target, n_samples: int, schema: Schema, mechanism: MechanismType
+        self, target: Target, n_samples: int, schema: DatasetForm, mechanism: MechanismType
     ) -> tuple[SensitivityEstimate, MechanismType]:
         estimate = self.sample(target, n_samples, mechanism.geometry, schema)
         estimate.check_usable()
@@ -325,7 +327,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     def public_dataset(
         self,
         n_samples: int,
-        schema: Schema | None = None,
+        schema: DatasetForm | None = None,
         attempt: int = 0,
         *,
         allow_nan: bool = False,

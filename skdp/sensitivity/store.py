@@ -17,7 +17,7 @@ from sklearn import get_config
 
 from skdp.core.identity import key_of, obstacle_of
 from skdp.core.oracle import Oracle
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.core.target import Target
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ STORE = Store()
 
 
 def key_in_store(
-    target: Target, oracle: Oracle, n_samples: int, seed: int, schema: Schema, *others: object
+    target: Target, oracle: Oracle, n_samples: int, seed: int, schema: DatasetForm, *others: object
 ) -> str:
     """Return the key of all that determines evaluations; empty where none may be used again."""
     if seed >= DRAWN:

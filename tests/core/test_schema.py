@@ -23,7 +23,7 @@ from skdp import (
     release,
 )
 from skdp.core.dataset import Dataset
-from skdp.core.schema import Form, Schema, declared
+from skdp.core.schema import DatasetForm, Form, declared
 from skdp.sensitivity.trial import check_is_public
 
 rng = np.random.default_rng(0)
@@ -133,7 +133,7 @@ REFUSED = {
 def test_what_would_change_the_records_is_refused(name):
     private, drawn, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
-        Schema.of(Dataset(private)).convert(Dataset(drawn), "The oracle f")
+        DatasetForm.of(Dataset(private)).convert(Dataset(drawn), "The oracle f")
 
 
 class Own(np.ndarray):
@@ -220,7 +220,7 @@ def test_a_column_of_categories_has_those_of_the_oracle():
 def test_no_message_tells_categories_by_a_digest():
     """Whoever guesses who is in the data could make the digest of the guess."""
     data = pd.DataFrame({"b": pd.Series(["low", "person 31337"] * 30, dtype="category")})
-    (*_, (name,)), *_ = Schema.of(Dataset(data)).key
+    (*_, (name,)), *_ = DatasetForm.of(Dataset(data)).key
     digest = name.removeprefix("category ")
     numbers = SensitivitySampler(lambda n, rng: pd.DataFrame({"b": rng.normal(size=n)}))
     labels = pd.CategoricalDtype(["high", "low"])
@@ -373,7 +373,7 @@ def test_sparse_records_are_stored_in_one_way_only():
     entries = np.column_stack([numbers - 1000, np.full(3, 1000.0)]).ravel()
     stored = sparse.csr_matrix((entries, [1, 1, 0, 0, 1, 1], [0, 2, 4, 6]), shape=(3, 2))
     dataset = Dataset(stored)
-    converted = Schema.of(dataset).convert(dataset, "The private dataset").X
+    converted = DatasetForm.of(dataset).convert(dataset, "The private dataset").X
     assert converted.data.tolist() == [0.5, 0.25]
     assert stored.nnz == 6
     assert stored.data.tolist() == entries.tolist()
@@ -388,7 +388,7 @@ def test_a_list_declares_no_type():
 def test_a_complex_number_is_not_made_real():
     for data in (X, frame(["f8", "f8"])):
         with pytest.raises(ValueError, match="holds complex128"):
-            Schema.of(Dataset(data)).convert(Dataset(1j * X_public), "The oracle f")
+            DatasetForm.of(Dataset(data)).convert(Dataset(1j * X_public), "The oracle f")
 
 
 def halve(X):

@@ -14,7 +14,7 @@ from sklearn.neighbors import KernelDensity
 from skdp import SensitivitySampler, UniformOracle
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import has_independent_records
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.sensitivity.adapters import as_oracle, describe_oracle
 from skdp.sensitivity.drawing import draw
 
@@ -160,7 +160,7 @@ X2 = np.zeros((2, 2))
 
 def drawn(dataset, reference=None, full=True):
     """Draw a given dataset as records of the form of another."""
-    schema = None if reference is None else Schema.of(Dataset(*reference))
+    schema = None if reference is None else DatasetForm.of(Dataset(*reference))
 
     def f(n_samples, rng):
         return dataset
@@ -181,7 +181,7 @@ def drawn(dataset, reference=None, full=True):
 )
 def test_draw_brings_records_into_the_form_of_others(dataset, reference):
     assert np.isnan(drawn(np.full((2, 1), np.nan), full=False).X).all()  # counts alone are checked
-    assert Schema.of(drawn(dataset, reference)) == Schema.of(Dataset(*reference))
+    assert DatasetForm.of(drawn(dataset, reference)) == DatasetForm.of(Dataset(*reference))
 
 
 @pytest.mark.loop(

@@ -12,7 +12,7 @@ from sklearn.mixture import GaussianMixture
 
 from skdp.core.dataset import as_dataset
 from skdp.core.oracle import has_independent_records
-from skdp.core.schema import Schema
+from skdp.core.schema import DatasetForm
 from skdp.sensitivity.adapters import as_oracle, describe_oracle, without_response
 from skdp.sensitivity.drawing import draw
 from skdp.sensitivity.oracles import UniformOracle
@@ -51,8 +51,8 @@ def test_every_oracle_is_reproducible_pickles_and_fits_the_protocol(name):
     drawn = as_dataset(oracle(12, np.random.default_rng(5)))
     again = as_dataset(pickle.loads(pickle.dumps(oracle))(12, np.random.default_rng(5)))
     other = as_dataset(oracle(12, np.random.default_rng(6)))
-    fitting = draw(oracle, 12, np.random.default_rng(5), schema=Schema.of(again), full=True)
-    assert Schema.of(fitting) == Schema.of(drawn)
+    fitting = draw(oracle, 12, np.random.default_rng(5), schema=DatasetForm.of(again), full=True)
+    assert DatasetForm.of(fitting) == DatasetForm.of(drawn)
     assert oracle.classes_ is None or np.isin(drawn[1], oracle.classes_).all()
     for one, two in zip(drawn, again, strict=True):
         np.testing.assert_array_equal(one, two)
