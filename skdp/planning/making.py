@@ -155,6 +155,11 @@ def check_draft(draft: Draft) -> frozenset[int] | None:
     """Refuse what does not go together, warn of a weak promise, and return where gaps may be."""
     mechanism, sensitivity, gaps = draft.mechanism, draft.sensitivity, None
     check_chooses(mechanism, draft.target)
+    if draft.target.adds_noise and not draft.is_of_one_target:
+        raise ValueError(
+            "A target that adds its noise itself must come with ClassTables. Got "
+            f"{draft.target.description}: return the exact value, to which the mechanism adds it."
+        )
     oracle = sensitivity.draws_from
     has_records = oracle is not None and not isinstance(sensitivity, SensitivityEstimate)
     if mechanism.code == "learned" and not (has_records or sensitivity.geometry.code):

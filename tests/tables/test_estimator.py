@@ -28,8 +28,10 @@ from skdp import (
     PrivateEstimator,
     PrivateSearchCV,
     Schema,
+    Target,
     UtilityWarning,
     load,
+    release,
     release_oracle,
 )
 from skdp.accounting import PrivacyAccountant
@@ -287,6 +289,17 @@ def test_what_needs_the_exact_value_is_refused():
         PrivateSearchCV(model(), {"estimator__C": [0.1, 1.0]}).fit(X, Y)
     with pytest.raises(TypeError):
         fitted.predict_stability(TEST)
+
+
+def test_a_target_of_the_user_cannot_leave_out_the_noise():
+    class Quiet(Target):
+        adds_noise = True
+
+        def __call__(self, *parts, seed, noise=None):
+            return np.zeros(2)
+
+    with pytest.raises(ValueError, match="adds its noise itself"):
+        release(Quiet(), X["gain"].to_numpy(), mechanism=PURE, sensitivity=1.0)
 
 
 def test_an_oracle_is_paid_for_once():
