@@ -32,6 +32,7 @@ from skdp.oracles.random_density import RandomDensityOracle
 from skdp.oracles.random_task import RandomTaskOracle
 from skdp.oracles.uniform import UniformOracle
 from skdp.plan import ReleasePlan
+from skdp.planning.tables import release_oracle
 from skdp.release import plan_release, release
 from skdp.result import Release, load
 from skdp.search.private import PrivateSearchCV
@@ -39,6 +40,9 @@ from skdp.search.public import public_search
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.tables.columns import Category, Number
+from skdp.tables.release import ClassTables
+from skdp.tables.schema import Schema
 
 if TYPE_CHECKING:
     from skdp import accounting as accounting
@@ -52,6 +56,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BernsteinTransformer",
     "BudgetExceededError",
+    "Category",
+    "ClassTables",
     "ClipBox",
     "ClipNorm",
     "ExponentialMechanism",
@@ -64,6 +70,7 @@ __all__ = [
     "Mechanism",
     "MomentClassifier",
     "MomentRegressor",
+    "Number",
     "Oracle",
     "PredictionTarget",
     "PrivacyGuarantee",
@@ -77,6 +84,7 @@ __all__ = [
     "Release",
     "ReleasePlan",
     "SampleAndAggregate",
+    "Schema",
     "SensitivityEstimate",
     "SensitivitySampler",
     "Target",
@@ -87,6 +95,7 @@ __all__ = [
     "public_search",
     "register",
     "release",
+    "release_oracle",
     "supported_estimators",
 ]
 

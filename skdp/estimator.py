@@ -123,14 +123,15 @@ class PrivateEstimator(PrivateModel):
         The estimator to fit, unfitted. Steps in scikit-learn's FrozenEstimator count as public.
     mechanism : Mechanism
         The noise, such as ``LaplaceMechanism(epsilon=1.0)``. Epsilon is the user's decision.
-    sensitivity : SensitivitySampler, SensitivityEstimate, SampleAndAggregate, "aggregate", \
-            KnownSensitivity, "known" or float
+    sensitivity : SensitivitySampler, SensitivityEstimate, ClassTables, SampleAndAggregate, \
+            "aggregate", KnownSensitivity, "known" or float
         How much one record can change what is released:
 
         - SensitivitySampler: sampled at each fit, on records of an oracle. It promises random
           differential privacy.
         - SensitivityEstimate: sampled earlier, with the promise of its sampler. All values below
           promise plain differential privacy.
+        - ClassTables: for any estimator, from declared ranges and values of the columns alone.
         - SampleAndAggregate, or "aggregate" for its defaults: bounded for any estimator, by
           averaging over blocks of the records.
         - "known": a bound on paper, for the estimator and the ClipNorm or ClipBox right before it
@@ -384,7 +385,7 @@ class PrivateEstimator(PrivateModel):
         """
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
         way = check_parameters(self)
-        sensitivity = way.start(n_samples)
+        sensitivity, like = way.start(n_samples), way.like if like is None else like
         allow_nan = takes(self.estimator, "allow_nan")
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
         if example.y is None and sensitivity.draws_from is not None:

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -260,20 +260,30 @@ class ReleasePlan:
         alone = not accountant.is_kept
         guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
         str(self)  # whatever may fail comes before the payment
-        law = self.mechanism.noise_law
+        law = None if self.target.adds_noise else self.mechanism.noise_law
         accountant.spend(guarantee, law=law, label=self.target.description)
         return Payment(guarantee, accountant.total(), noise, draw_seed(noise))
 
     def run(self, dataset: Dataset, paid: Payment) -> Release:
         """Release what has been paid for, from records in the form of the plan."""
         described = str(self)
-        add_noise = spare(self.mechanism).release_with_errors
+        mechanism, target = spare(self.mechanism), self.sensitivity.bounded(spare(self.target))
+
+        evaluate: Callable[..., Matrix] = target
+        if target.adds_noise:
+            evaluate = partial(evaluate, noise=paid.noise)
+
+        def add_noise(value: Matrix) -> tuple[Any, Matrix | None]:
+            if target.adds_noise:
+                return value, target.errors
+            return mechanism.release_with_errors(value, self.sensitivity.value, paid.noise)
+
         value, errors = evaluate_privately(  # the one private evaluation
-            self.sensitivity.bounded(spare(self.target)),
+            evaluate,
             dataset,
             seed=paid.seed,
             shape=self.sensitivity.shape,
-            add_noise=lambda exact: add_noise(exact, self.sensitivity.value, paid.noise),
+            add_noise=add_noise,
         )
         if np.isnan(value).any():
             raise PrivateEvaluationError(
@@ -327,10 +337,10 @@ class ReleasePlan:
             prior_errors=priors,
             plan=described,
             labels=labels,
-            simulator=None if mechanism.chooses else simulator,
+            simulator=None if mechanism.chooses or target.adds_noise else simulator,
             prior_conflict=most,
             warning=" ".join(filter(None, (conflict, remark))),
-            repaired=repaired(restored, numbers),
+            repaired=None if target.adds_noise else repaired(restored, numbers),
         )
 
     def _by_name(self, numbers: Matrix | None) -> NDArray[np.float64] | Values | None:
@@ -416,8 +426,8 @@ class ReleasePlan:
     def standard_errors(self) -> NDArray[np.float64] | Values | None:
         """Standard deviations of the errors, in the units of the released numbers."""
         shape = self.sensitivity.shape
-        if shape is None:
-            return None
+        if shape is None or self.target.adds_noise:
+            return self._by_name(self.target.errors)
         return self._by_name(self.mechanism.standard_errors(shape, self.sensitivity.value))
 
     @property

@@ -47,6 +47,10 @@ def function_of(attribute):
 BETWEEN_PARTS = {
     skdp.Mechanism: {"release_with_errors", "share_learned", "unit_deviation", "with_code"},
     skdp.Target: {"check_oracle", "light", "remark", "warning"},
+    skdp.Category: {"cells", "draw", "fits", "n_cells"},
+    skdp.Number: {"cells", "clipped", "draw", "edges", "fits", "from_unit", "middles"}
+    | {"n_cells", "unit"},
+    skdp.Schema: {"read"},
     skdp.ReleasePlan: {"pay", "run", "simulate"},
     skdp.PrivateEstimator: {"least_spend"},
     skdp.SensitivitySampler: {"draw_seed", "shaken_pilots"},

@@ -172,6 +172,11 @@ def audit_estimator(
     """
     check_is_fitted(private_estimator, "guarantee_")
     plan = private_estimator.plan_
+    if plan.target.adds_noise:
+        raise TypeError(
+            "audit_estimator compares values before and after noise, and class tables have none "
+            "without noise. Pass audit_release a function that calls release_oracle."
+        )
     dataset = plan.prepare(Dataset(X, y).only(plan.schema.parts))  # as fit leaves out y
     n = dataset.n_records
     check_count("pairs", pairs, "audit_estimator", at_most=None if record is None else n)

@@ -29,7 +29,6 @@ from sklearn import config_context
 
 from skdp.core.dataset import Dataset
 from skdp.core.patches import check_unpatched, without_autologging
-from skdp.core.target import Target
 from skdp.exceptions import PrivateEvaluationError
 
 T = TypeVar("T")
@@ -40,7 +39,7 @@ _caught: list[int] = []  # numbers of interrupts: a fit may catch one, and retur
 
 
 def evaluate_privately(
-    target: Target,
+    target: Callable[..., NDArray[np.float64]],
     dataset: Dataset,
     seed: int,
     shape: tuple[int, ...] | None,
@@ -113,7 +112,7 @@ def spare(thing: T, depth: int = 3) -> T:
 
 
 def _inside(
-    target: Target,
+    target: Callable[..., NDArray[np.float64]],
     dataset: Dataset,
     seed: int,
     shape: tuple[int, ...] | None,

@@ -62,6 +62,11 @@ class Target(Keyed, ABC):
         Number of fits to private records; None, the default, for one evaluation.
     n_public_fits : int
         Number of fits to public records before a plan is made. By default 0.
+    adds_noise : bool
+        Whether a call takes the source of the noise too, as `noise`, and returns a noisy value,
+        with the standard errors that `errors` says. By default the mechanism adds the noise.
+    errors : ndarray of float or None
+        The standard errors of a value that is noisy when it is returned.
     within : ndarray of float or None
         A possible value, by which a release is rehearsed; None takes that of made-up records.
 
@@ -93,6 +98,8 @@ class Target(Keyed, ABC):
     y_range: tuple[float, float] | None = None
     n_fits: int | None = None
     n_public_fits: int = 0
+    adds_noise: bool = False
+    errors: NDArray[np.float64] | None = None
     within: NDArray[np.float64] | None = None
 
     # All that the values of a class of skdp depend on besides the dataset; None: every attribute.

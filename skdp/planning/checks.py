@@ -43,7 +43,7 @@ def check_fit(way: Way, dataset: Dataset) -> Dataset:
         if not (way.takes_weights and takes_weights(estimator)):
             raise TypeError(
                 f"PrivateEstimator takes no sample_weight with {name}, nor with "
-                "sensitivity='aggregate'. Leave it None."
+                "sensitivity='aggregate' or ClassTables. Leave it None."
             )
         if dataset.y is None:
             raise TypeError(
@@ -56,6 +56,8 @@ def check_fit(way: Way, dataset: Dataset) -> Dataset:
 
 def data_check(way: Way) -> Callable[[Dataset], Dataset]:
     """Return the check of a dataset; where the promise is plain, it looks at the form alone."""
+    if way.check_data is not None:
+        return way.check_data
     estimator = clone(way.given.estimator)
     reads_response = way.kind.reads_response(way.given.estimator)
     classes = public_classes(way) if way.is_plain and is_classifier(estimator) else None

@@ -45,6 +45,7 @@ from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.made_up import try_on_made_up
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.sensitivity.store import STORE, key_in_store
+from skdp.tables.release import ClassTables
 
 PilotPairs = tuple[Matrix, Matrix]  # the first values of pilot pairs, and the differences
 
@@ -88,7 +89,8 @@ def least_promise(mechanism: Mechanism, sensitivity: object) -> PrivacyGuarantee
 
 def least_spend(mechanism: Mechanism, sensitivity: object) -> dict[str, Any]:
     """Return what a release spends at least."""
-    return {"guarantee": least_promise(mechanism, sensitivity), "law": mechanism.noise_law}
+    law = None if isinstance(sensitivity, ClassTables) else mechanism.noise_law
+    return {"guarantee": least_promise(mechanism, sensitivity), "law": law}
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,11 @@ def check_draft(draft: Draft) -> frozenset[int] | None:
     """Refuse what does not go together, warn of a weak promise, and return where gaps may be."""
     mechanism, sensitivity, gaps = draft.mechanism, draft.sensitivity, None
     check_chooses(mechanism, draft.target)
+    if draft.target.adds_noise and not draft.is_of_one_target:
+        raise ValueError(
+            "A target that adds its noise itself must come with ClassTables. Got "
+            f"{draft.target.description}: return the exact value, to which the mechanism adds it."
+        )
     oracle = sensitivity.draws_from
     has_records = oracle is not None and not isinstance(sensitivity, SensitivityEstimate)
     if mechanism.code == "learned" and not (has_records or sensitivity.geometry.code):

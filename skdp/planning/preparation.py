@@ -37,6 +37,8 @@ LEAST_ANCHORS = 50
 
 def prepare(way: Way, example: Dataset, scoring: Scoring = None, is_private: bool = True) -> Draft:
     """Settle the form, the public fit and the target, from the form, labels and gaps of data."""
+    if (drafted := way.draft(example)) is not None:
+        return drafted
     given, allow_nan = way.given, takes(way.given.estimator, "allow_nan")
     sensitivity = way.admit(way.start(example.n_records), example)
     sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
@@ -73,7 +75,7 @@ def prepare(way: Way, example: Dataset, scoring: Scoring = None, is_private: boo
 def rehearse_methods(draft: Draft, X: Container) -> None:
     """Refuse declared types of X that an estimator can be fitted to, and not predict on."""
     public = draft.public
-    if not (is_table(X) and is_table(public.dataset.X)):
+    if public is None or not (is_table(X) and is_table(public.dataset.X)):
         return
     form, columns = Form.of(X), columns_of(take_records(public.dataset.X, np.arange(1)))
     for place, (name, dtype) in enumerate(zip(form.names, form.dtypes, strict=True)):

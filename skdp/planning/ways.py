@@ -7,6 +7,7 @@ class and a row of `WAYS`, for a value of the parameter `sensitivity`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from numbers import Real
 from typing import Any, Protocol
@@ -20,7 +21,7 @@ from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import Oracle
 from skdp.core.target import Target, is_auto, replaces
-from skdp.core.types import Estimator, Seed
+from skdp.core.types import Container, Estimator, Seed
 from skdp.estimators.configuration import alone, without_side_effects
 from skdp.estimators.inputs import uses_response
 from skdp.estimators.known_target import KnownTarget, check_known
@@ -41,12 +42,14 @@ from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.functions.known_density import KnownDensityTarget, check_known_density
 from skdp.mechanisms.base import Mechanism
 from skdp.oracles.adapters import as_oracle
-from skdp.planning.making import deviation_of
+from skdp.planning.making import Draft, deviation_of
+from skdp.planning.tables import check_declared, check_schema, draft_tables, made_up
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.tables.release import ClassTables
 
 
 class Kind:
@@ -250,6 +253,20 @@ class Way:
                 "PredictionTarget(anchors=...), instead."
             )
 
+    @property
+    def check_data(self) -> Callable[[Dataset], Dataset] | None:
+        """Return the check of the form of the data, where it is not that of the estimator."""
+        return None
+
+    @property
+    def like(self) -> Container:
+        """Return made-up records, where the way knows their form."""
+        return None
+
+    def draft(self, example: Dataset) -> Draft | None:
+        """Settle the plan, where it takes no public fit."""
+        return None
+
     def start(self, n_samples: int) -> Sensitivity:
         """Return the sensitivity with its prior."""
         given = self.given
@@ -427,10 +444,57 @@ class Aggregated(Proved):
         return self.aggregate.random_state
 
 
+class Declared(Kind):
+    """An estimator that learns from a released law."""
+
+    def reads_response(self, estimator: Estimator) -> bool:
+        return True
+
+    def check(self, estimator: Estimator) -> None:
+        """Refuse nothing: any estimator learns from draws."""
+
+
+class Tables(Proved):
+    """Class tables, for any estimator: ranges and values of a schema bound what a record adds."""
+
+    takes_weights = False
+
+    @cached_property
+    def kind(self) -> Kind:
+        return Declared(self.given.release)
+
+    def check(self) -> None:
+        given, schema = self.given, self.given.sensitivity.schema
+        for name, default in (("release", "auto"), ("prior", None), ("classes", None)):
+            value = getattr(given, name)
+            if not (value is None or (isinstance(value, str) and value == default)):
+                raise ValueError(
+                    f"The {name!r} parameter of PrivateEstimator must be {default!r} with "
+                    f"ClassTables, whose Schema says what is public. Got {shown(value)}."
+                )
+        check_schema(schema, given.estimator)
+
+    @property
+    def check_data(self) -> Callable[[Dataset], Dataset]:
+        return partial(check_declared, self.given.sensitivity.schema)
+
+    @property
+    def like(self) -> Container:
+        return made_up(self.given.sensitivity.schema).parts
+
+    def draft(self, example: Dataset) -> Draft:
+        given = self.given
+        chosen = given.sensitivity
+        seed = self.seed if chosen.random_state is None else chosen.random_state
+        drafted = draft_tables(chosen, given.mechanism, example, given.estimator, seed)
+        return replace(drafted, prepare=self.check_data, accountant=given.accountant)
+
+
 WAYS: dict[Any, type[Way]] = {
     "known": Derived,
     "aggregate": Aggregated,
     SampleAndAggregate: Aggregated,
+    ClassTables: Tables,
     SensitivitySampler: Sampled,
     SensitivityEstimate: Estimated,
     KnownSensitivity: Bounded,

@@ -165,7 +165,7 @@ class ReleaseSummary:
             for i, entry in listed:
                 name = f"  {entry}" if len(rows) > 1 else self.names[i]
                 is_fixed = notes[i] == FIXED
-                error = "" if is_fixed else two_digits(self.errors[i])
+                error = "" if np.isnan(self.errors[i]) else two_digits(self.errors[i])
                 share = "0%" if is_fixed else f"{self.learned[i]:.0%}"
                 yield name, f"{self.values[i]:.4g}", error, share, notes[i]
             if len(rows) > len(listed):
@@ -201,7 +201,7 @@ def plan_text(plan: Any) -> str:
     elif code is not None:
         rows += [("learned", f"{plan.share_learned:.0%} of what public fits leave open")]
     rows += [("advice", plan.advice)]
-    if replaces(target, "by_name") or not target.released:  # else nobody reads them
+    if not target.adds_noise and (replaces(target, "by_name") or not target.released):
         rows += [("std. errors", said) for said in _errors(plan)]
     lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
     title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private records"

@@ -35,6 +35,7 @@ from skdp.planning.ways import way_of
 from skdp.result import Release
 from skdp.search.candidates import SumOfScores, as_scoring, list_candidates
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.tables.release import ClassTables
 
 T = TypeVar("T")
 
@@ -238,6 +239,12 @@ class PrivateSearchCV(PrivateModel):
         listed = (value for params in candidates for value in params.values())
         check_holds_no_record(way, dataset, *listed)
         fitted, scored = halves(data_check(way)(dataset))
+        if isinstance(self.estimator.sensitivity, ClassTables):
+            raise TypeError(
+                "The 'sensitivity' of the estimator in PrivateSearchCV must not be ClassTables. "
+                "Search at no cost: public_search with a release_oracle, from which all candidates "
+                "learn."
+            )
         if isinstance(self.estimator.sensitivity, Real):
             n = fitted.n_records
             raise ValueError(

@@ -280,5 +280,5 @@ def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> 
     raise TypeError(
         "The 'sensitivity' parameter must be a SensitivitySampler, a SensitivityEstimate, a "
         "KnownSensitivity, a SampleAndAggregate, a number or 'aggregate'; of a PrivateEstimator "
-        f"it may be 'known'. Got {shown(sensitivity)}.{hint}"
+        f"it may be 'known' or ClassTables. Got {shown(sensitivity)}.{hint}"
     )

@@ -35,7 +35,7 @@ class Number:
 
     Examples
     --------
-    >>> from skdp.tables.columns import Number
+    >>> from skdp import Number
     >>> age = Number(17, 90, integer=True)
     >>> age.cells([16, 17, 89.6, "90", None, "unknown"], 4).tolist()
     [0, 0, 3, 3, 0, 0]
@@ -129,7 +129,7 @@ class Category:
 
     Examples
     --------
-    >>> from skdp.tables.columns import Category
+    >>> from skdp import Category
     >>> Category(["none", "some", "much"]).cells(["much", "sme", None, "some"]).tolist()
     [2, 0, 0, 1]
     """

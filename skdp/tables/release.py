@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
+from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
-from skdp.core.streams import TABLES, public_seed, streams
 from skdp.core.types import Container, Matrix, Seed
 from skdp.mechanisms.base import ByteSource, Mechanism
-from skdp.mechanisms.noise import OperatingSystemBytes
 from skdp.tables import correction
-from skdp.tables.budget import split
+from skdp.tables.budget import Objective, split
 from skdp.tables.columns import Number
-from skdp.tables.counts import Table, class_tables
+from skdp.tables.counts import Table, TableNoise, class_tables
 from skdp.tables.encoder import ClassTableEncoder
 from skdp.tables.law import (
     MOST,
@@ -61,17 +60,17 @@ class ClassTables(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from skdp import LaplaceMechanism
-    >>> from skdp.tables.columns import Number
-    >>> from skdp.tables.release import ClassTables
-    >>> from skdp.tables.schema import Schema
+    >>> from skdp import ClassTables, LaplaceMechanism, Number, PrivateEstimator, Schema
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.uniform(0, 10, (2000, 2)), rng.integers(2, size=2000)
     >>> X[:, 0] = 0.5 * X[:, 0] + 5 * y
     >>> schema = Schema({"signal": Number(0, 10), "noise": Number(0, 10)}, classes=[0, 1])
-    >>> oracle = ClassTables(schema).release(X, y, LaplaceMechanism(epsilon=1.0))
-    >>> X_drawn, y_drawn = oracle(5000, rng)
-    >>> LogisticRegression().fit(X_drawn, y_drawn).score(X, y) > 0.9
+    >>> model = PrivateEstimator(
+    ...     LogisticRegression(),
+    ...     mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     sensitivity=ClassTables(schema),
+    ... )
+    >>> model.fit(X, y).score(X, y) > 0.9
     True
     """
 
@@ -79,15 +78,6 @@ class ClassTables(BaseEstimator):
         self.schema = schema
         self.recalibrate = recalibrate
         self.random_state = random_state
-
-    def release(
-        self, X: Container, y: Container, mechanism: Mechanism, source: ByteSource | None = None
-    ) -> ReleasedOracle:
-        """Release the tables of private records, with noise of the operating system by default."""
-        seed = public_seed(self.random_state, "random_state", "ClassTables")
-        rng, _ = streams(seed, TABLES)
-        source = OperatingSystemBytes() if source is None else source
-        return release_tables(X, y, self.schema, mechanism, source, rng, self.recalibrate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +107,8 @@ class ReleasedOracle(Oracle):
     weights_ : array or None, default=None
         Corrected weights of the encoded columns and of a constant 1, for the log odds of the second
         class. None where there are too few records for them.
+    guarantee_ : PrivacyGuarantee or None, default=None
+        The promise, where a budget has paid.
     """
 
     schema: Schema
@@ -128,6 +120,7 @@ class ReleasedOracle(Oracle):
     tables_: dict[object, Table]
     deviation_: float
     weights_: Matrix | None = None
+    guarantee_: PrivacyGuarantee | None = None
     independent_records: bool = field(default=True, init=False)
 
     @property
@@ -210,36 +203,73 @@ def release_tables(
     It comes from `source`. Draws from what is released already come from `rng`, which may be
     public. Each private record is encoded by itself, into finite numbers whatever its entries are.
     """
-    promise = mechanism.guarantee()  # which checks its parameters
-    epsilon, delta = promise.epsilon, promise.delta
     (*columns, response), n = schema.read(X, y)
+    design = Design.of(schema, n, mechanism, recalibrate)
     declared, target = schema.columns.values(), schema.response
-    most = cells_of_response(n, epsilon, len(columns))
-    n_classes = target.n_cells(most)
-    stage = correction.stage(n, epsilon, len(columns), n_classes) if recalibrate else None
-    noise, objective_of = split(
-        epsilon,
-        delta,
-        correction.SHARES[stage],
-        len(columns),
-        n_classes * sum(column.n_cells(MOST) for column in declared),
-        correction.n_weights(stage, len(columns), not delta),
-    )
-    n_cells = n_cells_of_numbers(n, noise.deviation)
-    labels = target.cells(response, most)
-    cells = [each.cells(given, n_cells) for each, given in zip(declared, columns, strict=True)]
-    sizes = [each.n_cells(n_cells) for each in declared]
-    noisy = noise.add(class_tables(cells, sizes, labels, n_classes), source)
-    del cells
+    labels = target.cells(response, design.most)
+    cells = [
+        each.cells(given, design.n_cells) for each, given in zip(declared, columns, strict=True)
+    ]
+    counted = class_tables(cells, design.sizes, labels, design.n_classes)
+    noisy = design.noise.add(counted, source)
+    del cells, counted
 
-    tables = dict(zip(schema.columns, noisy, strict=True))
-    public = (schema, n, epsilon, delta, n_cells, library_of(X))
-    released = ReleasedOracle(*public, tables, noise.deviation)
-    if stage is None:
+    released = design.oracle(noisy, None, library_of(X))
+    if not design.n_weights:
         return released
     drawn, drawn_classes = released.draw(correction.N_STUDENT, rng)
     encode = released.encoder_.transform
     encoded = encode(drawn)
     first = correction.student(encoded, drawn_classes)
-    weights = correction.correct(first, encoded, encode(X), labels, objective_of, source)
+    weights = correction.correct(first, encoded, encode(X), labels, design.objective_of, source)
     return replace(released, weights_=weights)
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is public of a release before it is made: it follows from n, schema and mechanism."""
+
+    schema: Schema
+    n_records: int
+    epsilon: float
+    delta: float
+    most: int
+    n_classes: int
+    n_cells: int
+    n_weights: int
+    noise: TableNoise
+    objective_of: Objective = field(repr=False)
+
+    @classmethod
+    def of(cls, schema: Schema, n: int, mechanism: Mechanism, recalibrate: bool) -> Design:
+        """Share the budget, and choose the cells."""
+        promise = mechanism.guarantee()  # which checks its parameters
+        epsilon, delta = promise.epsilon, promise.delta
+        columns = schema.columns.values()
+        most = cells_of_response(n, epsilon, len(columns))
+        n_classes = schema.response.n_cells(most)
+        stage = correction.stage(n, epsilon, len(columns), n_classes) if recalibrate else None
+        noise, objective_of = split(
+            epsilon,
+            delta,
+            correction.SHARES[stage],
+            len(columns),
+            n_classes * sum(column.n_cells(MOST) for column in columns),
+            correction.n_weights(stage, len(columns), not delta),
+        )
+        n_cells = n_cells_of_numbers(n, noise.deviation)
+        n_weights = len(columns) + 1 if stage else 0
+        return cls(
+            *(schema, n, epsilon, delta, most, n_classes, n_cells, n_weights, noise, objective_of)
+        )
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of cells of each column."""
+        return [column.n_cells(self.n_cells) for column in self.schema.columns.values()]
+
+    def oracle(self, tables: list[Table], weights: Matrix | None, library: str) -> ReleasedOracle:
+        """Make the oracle of noisy tables."""
+        public = self.schema, self.n_records, self.epsilon, self.delta, self.n_cells, library
+        named = dict(zip(self.schema.columns, tables, strict=True))
+        return ReleasedOracle(*public, named, self.noise.deviation, weights)

@@ -41,8 +41,7 @@ class Schema:
 
     Examples
     --------
-    >>> from skdp.tables.columns import Category, Number
-    >>> from skdp.tables.schema import Schema
+    >>> from skdp import Category, Number, Schema
     >>> age, gain = Number(17, 90, integer=True), Number(0, 99_999, log=True)
     >>> columns = {"age": age, "gain": gain, "sex": Category(["female", "male"])}
     >>> print(Schema(columns, classes=[0, 1]))

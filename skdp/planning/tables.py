@@ -1,0 +1,358 @@
+"""Class tables as a way to a promise: the target that releases them, and `release_oracle`."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_regressor
+
+from skdp.accounting.accountant import PrivacyAccountant
+from skdp.accounting.payer import check_accountant, find_payer
+from skdp.core.checks import shorten, shown, warn
+from skdp.core.dataset import Dataset
+from skdp.core.dtypes import DType, categories_of
+from skdp.core.plain import is_table
+from skdp.core.room import undisturbed
+from skdp.core.schema import DatasetForm, Form, declared
+from skdp.core.streams import TABLES, public_seed, streams
+from skdp.core.target import Target
+from skdp.core.types import AxisLabels, Container, Estimator, Matrix, Seed, Values
+from skdp.estimators.catalog.compositions import is_pipeline
+from skdp.estimators.configuration import alone, describe, seeded
+from skdp.estimators.public_fit import clean_copy, fit_seeded
+from skdp.exceptions import UtilityWarning
+from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.laplace import LaplaceMechanism
+from skdp.mechanisms.noise import byte_source
+from skdp.planning.making import Draft, check_mechanism, least_spend, make_plan
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.tables.columns import Category, Number
+from skdp.tables.release import ClassTables, Design, ReleasedOracle, release_tables
+from skdp.tables.schema import Schema
+from skdp.tables.values import library_of, together
+
+N_DRAWS, N_TRIED = 10_000, 500  # for the student, and to try it before anything is paid for
+LEAST, ENOUGH = 20, {True: 100, False: 50}  # n epsilon / d; enough without and with a delta
+# Estimators of these modules learn better from log odds than from categories and long tails.
+ENCODED = {"discriminant_analysis", "gaussian_process", "kernel_ridge", "linear_model"}
+ENCODED |= {"neighbors", "neural_network", "svm"}
+
+
+class TablesTarget(Target):
+    """Class tables, and the corrected weights; restored is the estimator that learns from them."""
+
+    adds_noise = allow_nan = fits_estimator = True
+
+    def __init__(
+        self,
+        chosen: ClassTables,
+        mechanism: Mechanism,
+        example: Dataset,
+        student: Estimator,
+        seed: int,
+    ):
+        self.chosen, self.mechanism, self.seed = clone(chosen), clone(mechanism), seed
+        self.n_samples, self.library = example.n_records, library_of(example.X)
+        design = self.design
+        self.n_counts = design.n_classes * sum(design.sizes)
+        self.shape = (self.n_counts + design.n_weights,)
+        errors = np.full(self.shape, design.noise.deviation)
+        errors[self.n_counts :] = np.nan  # nobody knows them
+        self.errors = errors
+        d = len(design.sizes)
+        self.reach = self.n_samples * design.epsilon / d
+        stage = ", and a corrected score" if design.n_weights else ""
+        self.released = (
+            f"class tables of {d} columns, {self.n_counts} counts with a standard error of "
+            f"{design.noise.deviation:.3g}{stage}; n epsilon / d is {self.reach:.4g}, and "
+            f"{ENOUGH[not design.delta]} is enough"
+        )
+        self.description = f"class tables of {d} columns"
+        self.student, self.is_encoded = None, False
+        if student is not None:
+            self.estimator, self.student = student, alone(student)
+            self.description += f" for {describe(student)}"
+            self._try(example)
+        chosen_by = design.schema, self.chosen.recalibrate, self.mechanism
+        self.key_parts = (*chosen_by, self.n_samples, self.library, self.student, seed)
+
+    @property
+    def design(self) -> Design:
+        """What is settled of the release."""
+        schema, recalibrate = self.chosen.schema, self.chosen.recalibrate
+        return Design.of(schema, self.n_samples, self.mechanism, recalibrate)
+
+    def warning(self, n_samples: int) -> str:
+        if self.reach >= LEAST:
+            return ""
+        return (
+            f"n epsilon / d is {self.reach:.3g} for n records and d columns. Below {LEAST} only "
+            "the majority, or the mean, may be learned: declare fewer columns, or take a larger "
+            "epsilon."
+        )
+
+    def bound(self, order: int) -> float:
+        """Return how far a record moves the counts: it moves two of each table by one."""
+        return math.sqrt(2 * len(self.chosen.schema.columns)) ** (3 - order)
+
+    def __call__(self, *parts: Container, seed: int, noise: ByteSource | None = None) -> Matrix:
+        """Release: look at the records for the tables, and once more for the corrected score."""
+        assert noise is not None
+        rng, _ = streams(self.seed, TABLES)
+        X, y = parts
+        chosen = self.chosen.schema, self.mechanism, noise, rng, self.chosen.recalibrate
+        released = release_tables(X, y, *chosen)
+        tables = [table.ravel() for table in released.tables_.values()]
+        weights = [] if released.weights_ is None else [released.weights_]
+        return np.concatenate([*tables, *weights])
+
+    def oracle(self, value: Matrix) -> ReleasedOracle:
+        """Make the oracle of released numbers."""
+        design, numbers = self.design, np.asarray(value)
+        sizes = np.array(design.sizes) * design.n_classes
+        parts = np.split(numbers[: self.n_counts], np.cumsum(sizes)[:-1])
+        tables = [part.reshape(-1, design.n_classes) for part in parts]
+        weights = numbers[self.n_counts :] if design.n_weights else None
+        return design.oracle(tables, weights, self.library)
+
+    def restore(self, value: Matrix) -> object:
+        """Teach the estimator draws of the released law."""
+        oracle = self.oracle(value)
+        return oracle if self.student is None else self._teach(oracle, N_DRAWS, self.is_encoded)
+
+    def by_name(self, value: Matrix) -> tuple[Values, AxisLabels]:
+        oracle, design = self.oracle(value), self.design
+        classes = _cells(design.schema.response, design.most)
+        numbers: Values = {}
+        labels: AxisLabels = {}
+        for name, table in oracle.tables_.items():
+            cells = _cells(design.schema.columns[name], design.n_cells)
+            numbers[str(name)], labels[str(name)] = table, (cells, classes)
+        if oracle.weights_ is not None:
+            names = [*map(str, oracle.tables_), "constant"]
+            numbers["corrected weights"] = oracle.weights_
+            labels["corrected weights"] = None, names
+        return numbers, labels
+
+    def _teach(self, oracle: ReleasedOracle, n_draws: int, is_encoded: bool) -> Estimator:
+        """Fit the estimator to draws, in the form of the private records."""
+        X, y = oracle(n_draws, streams(self.seed, TABLES)[0])
+        student = clone(self.student)
+        if is_encoded:
+            from sklearn.pipeline import make_pipeline  # its import takes time
+
+            student = make_pipeline(oracle.encoder_, student)
+        with warnings.catch_warnings(), seeded(0):
+            warnings.simplefilter("ignore")  # of a fit to noisy numbers
+            return clean_copy(fit_seeded(student, Dataset(self._formed(X), y)))
+
+    def _formed(self, X: Container) -> Container:
+        X = X[list(self.form.names)] if self.form.is_frame else X
+        forms = DatasetForm(Dataset(self.form))
+        return forms.convert(Dataset(X), "The Schema of ClassTables").X
+
+    def _try(self, example: Dataset) -> None:
+        """Fit to public draws, and predict, before anything is paid for."""
+        flat, schema = self.oracle(np.zeros(self.shape)), self.chosen.schema
+        corners = made_up(schema, self.library).X
+        form = Form.of(example.X)
+        theirs = Form.of(corners).dtypes
+        if form.is_frame:
+            theirs = Form.of(corners[list(form.names)]).dtypes
+            columns = [schema.columns[name] for name in form.names]
+            theirs = tuple(map(_declared_dtype, columns, form.dtypes, theirs))
+        self.form = form.agree(theirs)
+        corners = self._formed(corners)
+        module = type(self.student).__module__.split(".")
+        self.is_encoded = module[0] == "sklearn" and module[1] in ENCODED
+        try:
+            self._teach(flat, N_TRIED, self.is_encoded).predict(corners)
+        except Exception:
+            if self.is_encoded or is_pipeline(self.student):
+                raise
+            self.is_encoded = True  # it takes no words, say
+            self._teach(flat, N_TRIED, self.is_encoded).predict(corners)
+
+
+def _declared_dtype(column: Number | Category, ours: DType, drawn: DType) -> DType:
+    """Return the type of a drawn column; of categories that are declared, where ours has some."""
+    if categories_of(ours) is None or isinstance(column, Number):
+        return drawn
+    if hasattr(ours, "is_numeric"):
+        return sys.modules["polars"].Enum([str(value) for value in column.values])
+    return sys.modules["pandas"].CategoricalDtype(list(column.values))
+
+
+def _cells(column: Number | Category, most: int) -> list[str]:
+    """Name the cells of a column."""
+    if isinstance(column, Category):
+        return [str(value) for value in column.values]
+    edges = column.edges(most)
+    ends = edges[1:] - column.integer
+    return [f"{a:.4g} to {b:.4g}" for a, b in zip(edges[:-1], ends, strict=True)]
+
+
+def made_up(schema: Schema, library: str | None = None) -> Dataset:
+    """Make records that hold each end of a range and each declared value."""
+    if library is None:
+        found = [name for name in ("pandas", "polars") if importlib.util.find_spec(name)]
+        are_named = all(isinstance(name, str) for name in schema.columns)
+        library = found[0] if found and are_named else "array"
+    held = {
+        name: column.array if isinstance(column, Category) else np.array([column.low, column.high])
+        for name, column in ({**schema.columns, None: schema.response}).items()
+    }
+    n = max(map(len, held.values()))
+    held = {name: np.resize(values, n) for name, values in held.items()}
+    y = held.pop(None)
+    return Dataset(together(held, library), y)
+
+
+def check_declared(schema: Schema, dataset: Dataset) -> Dataset:
+    """Refuse records of another form than the schema; entries are not read."""
+    X, y = dataset.X, dataset.y
+    if y is None:
+        raise ValueError(
+            "This PrivateEstimator requires y to be passed, but the target y is None: class tables "
+            "count records by their responses."
+        )
+    _, n = schema.read(X, y)
+    if not n:
+        raise ValueError("X has no records: at least 1 is required. Got parts of 0.")
+    others = [name for name in X.columns if name not in schema.columns] if is_table(X) else []
+    if others:
+        raise ValueError(
+            f"X must have the declared columns alone. Got {shorten(others)} besides: drop them, or "
+            "declare them in the Schema."
+        )
+    return dataset
+
+
+def check_schema(schema: object, estimator: Estimator) -> None:
+    """Refuse what is no schema, or has no response for the estimator."""
+    if not isinstance(schema, Schema):
+        raise TypeError(
+            f"The 'schema' parameter of ClassTables must be a Schema. Got {shown(schema)}."
+        )
+    is_labels = isinstance(schema.response, Category)
+    kinds = {"classifier": is_classifier, "regressor": is_regressor}
+    if estimator is not None and not kinds["classifier" if is_labels else "regressor"](estimator):
+        declared = "'classes', which are for classifiers" if is_labels else "a 'y_range'"
+        raise ValueError(
+            f"The Schema of ClassTables has {declared}. Got {type(estimator).__name__}: declare "
+            "'classes' for a classifier, and a 'y_range' for a regressor."
+        )
+
+
+def draft_tables(
+    chosen: ClassTables, mechanism: Mechanism, example: Dataset, estimator: Estimator, seed: Seed
+) -> Draft:
+    """Settle the target and its bound."""
+    if not isinstance(mechanism, LaplaceMechanism | GaussianMechanism):
+        raise TypeError(
+            "The 'mechanism' parameter must be a LaplaceMechanism or a GaussianMechanism with "
+            f"ClassTables, whose counts have such noise. Got {type(mechanism).__name__}."
+        )
+    example = declared(example)
+    number = public_seed(seed, "random_state", "ClassTables")
+    target = TablesTarget(chosen, mechanism, example, estimator, number)
+    if said := target.warning(example.n_records):
+        warn(said, UtilityWarning)
+    order = int(mechanism.geometry.order)
+    known = KnownSensitivity(
+        target.bound(order),
+        f"l{order}",
+        example.n_records,
+        preconditions="that the Schema was not read off the data",
+        missing="numbers outside the declared ranges count as the nearest end, missing ones as "
+        "the low end, and missing and undeclared values and labels as the first",
+        source="user guide, 'Class tables'",
+        shape=target.shape,
+    )
+    forms = DatasetForm.of(example, allow_nan=True)
+    return Draft(target, forms, example, mechanism, known, is_of_one_target=True)
+
+
+@undisturbed
+def release_oracle(
+    X: Container,
+    y: Container,
+    *,
+    schema: Schema,
+    mechanism: Mechanism,
+    recalibrate: bool = True,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> ReleasedOracle:
+    """Release class tables, as an oracle of labelled records.
+
+    The oracle may be handed on, and used wherever an oracle of public records is.
+
+    Parameters
+    ----------
+    X : array or data frame of shape (n_samples, n_columns)
+        The private records.
+    y : array-like of shape (n_samples,)
+        The private labels or responses.
+    schema : Schema
+        The ranges and values of the columns, which must not be read off the private data.
+    mechanism : LaplaceMechanism or GaussianMechanism
+        The noise, which says what is paid.
+    recalibrate : bool, default=True
+        Whether a part of the budget goes to a corrected score, as for :class:`ClassTables`.
+    accountant : PrivacyAccountant or None, default=None
+        The budget that pays, before records are looked at. None takes
+        `skdp.accounting.default_accountant`.
+    random_state : int or None, default=None
+        Source of the noise. None takes the operating system's generator. A seed is for tests and
+        examples, as for PrivateEstimator.
+
+    Returns
+    -------
+    ReleasedOracle
+        With the attributes `tables_`, `encoder_` and `guarantee_`.
+
+    Raises
+    ------
+    ValueError
+        If the records are of another form than the schema.
+    TypeError
+        If a type cannot hold what is declared, or the mechanism adds other noise.
+    BudgetExceededError
+        If the budget does not allow the release. No private record is then looked at.
+
+    See Also
+    --------
+    ClassTables : The same for an estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, Number, Schema, release_oracle
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.uniform(0, 10, (2000, 2)), rng.integers(2, size=2000)
+    >>> schema = Schema({"first": Number(0, 10), "second": Number(0, 10)}, classes=[0, 1])
+    >>> oracle = release_oracle(X, y, schema=schema, mechanism=LaplaceMechanism(epsilon=1.0))
+    >>> X_drawn, y_drawn = oracle(100, rng)
+    >>> X_drawn.shape, oracle.guarantee_.epsilon
+    ((100, 2), 1.0)
+    """
+    byte_source(random_state)  # refuses what is no seed before any work is done
+    check_accountant(accountant, "release_oracle")
+    check_mechanism(mechanism, "release_oracle")
+    check_schema(schema, None)
+    dataset = check_declared(schema, Dataset(X, y))
+    chosen = ClassTables(schema, recalibrate)
+    pays = find_payer(accountant)
+    pays.rehearse(least_spend(mechanism, chosen))
+    draft = draft_tables(chosen, mechanism, dataset, None, random_state)
+    plan = make_plan(draft)
+    released = plan.run(draft.example, plan.pay(pays, random_state))
+    oracle: ReleasedOracle = released.value
+    return replace(oracle, guarantee_=released.guarantee)
