@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
@@ -283,6 +284,8 @@ def to_polars(table):
 @pytest.mark.parametrize("container", [lambda table: table, to_polars], ids=["pandas", "polars"])
 def test_a_raw_table_passes_a_frozen_column_transformer(container, unknown):
     """No entry raises, moves another record, or moves the value farther than the bound."""
+    if container is to_polars and sklearn.__version__.startswith("1.6."):
+        pytest.skip("scikit-learn 1.6 does not pass frames of polars through a ColumnTransformer")
     rng = np.random.default_rng(0)
     has_codes = "code" in container(town_table(rng, 3))
     encoder = OneHotEncoder(handle_unknown=unknown)

@@ -89,8 +89,9 @@ def least_promise(mechanism: Mechanism, sensitivity: object) -> PrivacyGuarantee
 
 def least_spend(mechanism: Mechanism, sensitivity: object) -> dict[str, Any]:
     """Return what a release spends at least."""
+    promise = least_promise(mechanism, sensitivity)  # which checks the parameters
     law = None if isinstance(sensitivity, ClassTables) else mechanism.noise_law
-    return {"guarantee": least_promise(mechanism, sensitivity), "law": law}
+    return {"guarantee": promise, "law": law}
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def test_canonical_values(value, expected):
         ),
         (Number(0, 3, integer=True), [0, 1, 2, 3, 2.6, 9], [0, 1, 2, 3, 3, 3]),
         (Number(0, 99_999, log=True), [0, 16, 17, 99_999], [0, 0, 1, 3]),
-        (Number(0, 99, log=True, integer=True), [0, 2, 3, 9, 10, 99], [0, 0, 1, 1, 2, 3]),
+        (Number(0, 99, log=True, integer=True), [0, 2, 3, 8, 10, 99], [0, 0, 1, 1, 2, 3]),
         (Category(["a", 2, True]), ["a", "2", 1, 2.0, "b", None, np.inf], [0, 1, 2, 1, 0, 0, 0]),
     ],
 )
