@@ -31,6 +31,9 @@ from skdp.tables.law import (
 from skdp.tables.schema import Schema
 from skdp.tables.values import library_of, together
 
+MOST_DELTA = 1e-3
+"""With a larger delta there is no correction: it may be too steep for the solver to end."""
+
 
 class ClassTables(BaseEstimator):
     """Plain differential privacy from ranges and categories alone, for any model.
@@ -248,7 +251,8 @@ class Design:
         columns = schema.columns.values()
         most = cells_of_response(n, epsilon, len(columns))
         n_classes = schema.response.n_cells(most)
-        stage = correction.stage(n, epsilon, len(columns), n_classes) if recalibrate else None
+        corrects = recalibrate and delta <= MOST_DELTA
+        stage = correction.stage(n, epsilon, len(columns), n_classes) if corrects else None
         noise, objective_of = split(
             epsilon,
             delta,

@@ -15,7 +15,7 @@ from skdp.mechanisms.noise import byte_source
 from skdp.mechanisms.objective import ObjectivePerturbation
 from skdp.tables.columns import Category, Number
 from skdp.tables.correction import correct, n_weights, stage, student
-from skdp.tables.release import ReleasedOracle, release_tables
+from skdp.tables.release import Design, ReleasedOracle, release_tables
 from skdp.tables.schema import Schema
 
 COLUMNS = {
@@ -274,3 +274,13 @@ def test_the_oracle_says_what_was_paid():
         "law released for epsilon=1, delta=1e-06 (class tables of 4 columns)"
     )
     assert ReleasedOracle.independent_records
+
+
+def test_a_large_delta_has_no_correction():
+    """Its objective would be too steep for a solver that has to end."""
+    corrected = [
+        Design.of(SCHEMA, 3000, GaussianMechanism(epsilon=1.0, delta=delta), True).n_weights
+        for delta in (1e-3, 0.9)
+    ]
+    assert corrected[0] > 0
+    assert corrected[1] == 0
