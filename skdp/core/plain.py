@@ -49,22 +49,25 @@ def plain(container: Container, part: str, takes_lists: bool = False) -> Contain
         return container.tocsr()
     if belongs_to(container, "pandas"):
         for name in map(str, dtypes_of(container)):
-            if name.startswith(("Sparse", "dictionary")):
+            if name.startswith("Sparse") or "dictionary" in name:
                 line = "sparse.to_dense()" if name.startswith("Sparse") else "astype(str)"
                 raise TypeError(
                     f"The private {part} has columns of a type that does not store each record by "
                     f"itself, such as {name.partition('[')[0]}. Convert them, by {part}.{line}."
                 )
-        return container.reset_index(drop=True)
+        container = container.reset_index(drop=True)
+        container.attrs = {}  # which each block would see
+        return container
     if belongs_to(container, "polars"):  # the code of a category depends on other records
         texts = {sys.modules["polars"].Categorical: sys.modules["polars"].String}
         if is_table(container):
             return container.cast(texts)
         return container.to_frame().cast(texts).to_series()
-    if type(container) not in (np.ndarray, np.memmap):
+    if type(container) not in (np.ndarray, np.memmap) or container.dtype.kind == "V":
+        given = type(container).__name__ if container.dtype.kind != "V" else "a structured one"
         raise TypeError(
-            f"The private {part} must be a plain array. Got {type(container).__name__}. Pass a "
-            "plain array of its values."
+            f"The private {part} must be a plain array. Got {given}. Pass a plain array of its "
+            "values, or a frame."
         )
     return narrowed(np.ascontiguousarray(container))
 
