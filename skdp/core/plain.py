@@ -108,9 +108,7 @@ def _doubles(values: Container) -> NDArray[np.float64]:
             return values.to_numpy(dtype=np.float64, na_value=np.nan)
         with np.errstate(over="ignore"):  # long doubles beyond doubles are infinite
             return values.astype(np.float64)
-    values = as_objects(values)
-    with suppress(Exception):  # then entry by entry
-        return values.astype(np.float64)
+    values = as_objects(values)  # one by one: all at once, a word elsewhere decides what dates are
     return np.array([_double(entry) for entry in values.flat]).reshape(values.shape)
 
 
