@@ -205,12 +205,14 @@ class _Objective:
 
         A sum over blocks of B = sqrt(n) + 1 rows has an error of at most 2 (B + 2) n R units, and a
         margin one of (p + 1) R \|w\|, a quarter of which gets into s; all else is below 11 n R and
-        6 (Lambda distance + \|b\|). The factor 2 is for terms of second order.
+        6 (Lambda (distance + \|w0\|) + \|b\|), as w is a double near w0. The factor 2 is for terms
+        of second order.
         """
         n, p = self.rows.shape
-        margins = (p + 1) * self.radius * (float(norm(self.center)) + distance) / 4
+        length = float(norm(self.center)) + distance
+        margins = (p + 1) * self.radius * length / 4
         records = n * self.radius * (margins + 2 * math.isqrt(n) + 17)
-        return 2 * UNIT * (records + 6 * (self.penalty * distance + noise))
+        return 2 * UNIT * (records + 6 * (self.penalty * length + noise))
 
     @property
     def error(self) -> float:
@@ -249,7 +251,7 @@ class _Objective:
                 hessian = (self.rows * (s * (1 - s))[:, None]).T @ self.rows
                 step = np.linalg.solve(hessian + self.penalty * np.eye(len(w)), gradient)
             there = self.gradient(w - size * step)
-            if norm(there) <= (1 - size / 4) * norm(gradient):
+            if norm(there) < (1 - size / 4) * norm(gradient):
                 w, gradient, size = w - size * step, there, 1.0
             elif (size := size / 2) < UNIT:
                 raise ArithmeticError("The minimum was not found.")

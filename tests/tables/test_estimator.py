@@ -311,3 +311,15 @@ def test_an_oracle_is_paid_for_once():
     drawn, labels = oracle(5000, np.random.default_rng(0))
     student = LogisticRegression().fit(oracle.encoder_.transform(drawn), labels)
     assert student.score(oracle.encoder_.transform(TEST), T) > 0.7
+
+
+def test_a_score_far_from_zero_is_corrected_in_time():
+    """Without the length of the center in the rounding of a gradient, the solver did not end."""
+    rng = np.random.default_rng(0)
+    schema = Schema({"a": Number(0, 1)}, classes=[0, 1])
+    for seed in range(20):
+        X, y = rng.uniform(size=(1200, 1)), (rng.random(1200) < 0.02).astype(int)
+        options = {"mechanism": LaplaceMechanism(epsilon=1.0), "random_state": seed}
+        tables = ClassTables(schema, random_state=0)
+        model = PrivateEstimator(LogisticRegression(), sensitivity=tables, **options)
+        assert set(model.fit(X, y).predict(X)) <= {0, 1}
