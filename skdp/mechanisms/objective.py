@@ -24,6 +24,10 @@ in the cube of side h about the point drawn: its density is constant on the cube
 differ by D are in cubes whose centers differ by at most \|D\| + h sqrt(p), p numbers; for the pure
 law this adds sqrt(p) steps to 2 R.
 
+*Many numbers.* The pure law may have any norm, with the length of D in it: in L1 at most 2 R
+sqrt(p), and p steps. Independent Laplace noise is drawn fast for any p; its deviation is sqrt(2)
+times as large.
+
 *Doubles.* Let the gradient, with a bound on its rounding, be at most g at the computed w, and b
 within h sqrt(p) of the continuous one. F is Lambda-strongly convex, so w is within r = (g + h
 sqrt(p)) / Lambda of w*. So given w*, the points computed from both datasets are in one ball of
@@ -45,6 +49,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.linalg import norm
@@ -54,7 +59,13 @@ from scipy.special import expit, log_ndtr, ndtr
 from skdp.core.checks import check_rules
 from skdp.core.types import Matrix
 from skdp.mechanisms.base import ByteSource
-from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian, discrete_l2_laplace
+from skdp.mechanisms.discrete import (
+    MAX_SCALE,
+    discrete_gaussian,
+    discrete_l2_laplace,
+    discrete_laplace,
+)
+from skdp.mechanisms.gaussian import gaussian_sigma
 from skdp.mechanisms.l2_laplace import MOST_VALUES
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.mechanisms.noise import Lattice, lattice_scale
@@ -64,6 +75,8 @@ SIGMA_BITS = 40  # the deviation of a Gaussian b is at least 2^40 steps
 FARTHEST = 64  # a released w is at most \|w0\| + 64 / R from w0
 FINEST = 2.0**-36  # least error of w that is charged, in shares of that distance
 UNIT = 2.0**-53  # relative error of an operation on doubles
+LAST = 1e-3  # share of epsilon for the last noise
+KAPPA = 0.3  # of the Gaussian kind, in shares of epsilon
 
 
 def profile(epsilons: ArrayLike, mu: float, kappa: float) -> Matrix:
@@ -134,23 +147,29 @@ class ObjectivePerturbation:
         if self.mu:
             lattice = Lattice(math.frexp(change / self.mu)[1] - 1 - SIGMA_BITS)
             return lattice, math.ceil(math.ldexp(change / self.mu, -lattice.exponent)) + 1
-        charge, most = math.isqrt(self.n_weights - 1) + 1, MAX_SCALE // 4
-        owner = "ObjectivePerturbation"
-        return lattice_scale(change, charge, self.epsilon, owner, parts=FINE, most=most)
+        owner, root = "ObjectivePerturbation", math.isqrt(self.n_weights - 1) + 1
+        charge = self.n_weights if self.is_of_l1 else root
+        change *= math.sqrt(self.n_weights) if self.is_of_l1 else 1
+        return lattice_scale(change, charge, self.epsilon, owner, parts=FINE, most=MAX_SCALE // 4)
+
+    @property
+    def is_of_l1(self) -> bool:
+        """Whether the numbers of a pure b are independent, as they are of many weights."""
+        return not self.mu and self.n_weights > MOST_VALUES
 
     @property
     def deviation(self) -> float:
         """The standard deviation of each number of b."""
         lattice, scale = self.noise
-        return math.ldexp(
-            scale * (1 if self.mu else math.sqrt(self.n_weights + 1)), lattice.exponent
-        )
+        in_scales = 1 if self.mu else math.sqrt(2 if self.is_of_l1 else self.n_weights + 1)
+        return math.ldexp(scale * in_scales, lattice.exponent)
 
     @property
     def least_penalty(self) -> float:
         """The least Lambda, which costs nothing: R^2 / kappa, or 2 R^2 / e for the e drawn with."""
         lattice, scale = self.noise
         over = self.radius / self.kappa if self.mu else math.ldexp(scale, lattice.exponent)
+        over /= math.sqrt(self.n_weights) if self.is_of_l1 else 1
         return self.radius * over * (1 + 1e-9)
 
     def release(
@@ -162,15 +181,16 @@ class ObjectivePerturbation:
         source: ByteSource,
     ) -> Matrix:
         """Return the private weights; a row that is too long is shortened, by itself."""
-        least, fits = self.least_penalty, bool(self.mu) or self.n_weights <= MOST_VALUES
+        least = self.least_penalty
         check_rules(
             "ObjectivePerturbation",
             penalty=(penalty, penalty >= least, f"be at least {least:g} for this radius"),
-            n_weights=(self.n_weights, fits, f"be at most {MOST_VALUES} without a delta"),
         )
         lattice, scale = self.noise
         if self.mu:
             steps = discrete_gaussian(scale, self.n_weights, source)
+        elif self.is_of_l1:
+            steps = discrete_laplace(scale, self.n_weights, source)
         else:
             steps = discrete_l2_laplace(scale, self.n_weights, source)[0]
         rows = rows * np.minimum(1, self.radius / np.maximum(norm(rows, axis=1), 1e-300))[:, None]
@@ -183,6 +203,22 @@ class ObjectivePerturbation:
         error = max(objective.error + rounded / penalty, FINEST * most)
         sensitivity = 2 * math.sqrt(self.n_weights) * error
         return LaplaceMechanism(self.last, code=None).release(found, sensitivity, source)
+
+
+def perturbation_of(
+    epsilon: float, delta: float, radius: float, n_weights: int
+) -> ObjectivePerturbation:
+    """Return what is (epsilon, delta)-private, its last noise included."""
+    noise = math.nextafter((1 - LAST) * epsilon, 0)
+    settled = partial(ObjectivePerturbation, radius, n_weights, math.nextafter(epsilon - noise, 0))
+    if not delta:
+        return settled(epsilon=noise)
+    kappa, low, high = KAPPA * noise, 0.0, 1 / gaussian_sigma(epsilon, delta)
+    for _ in range(40):  # mu, rounded down
+        middle = (low + high) / 2
+        paid = float(profile(noise - lattice_slack(middle, n_weights), middle, kappa))
+        low, high = (middle, high) if paid <= delta else (low, middle)
+    return settled(mu=low, kappa=kappa)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ from skdp.functions.known_density import KnownDensityTarget, check_known_density
 from skdp.mechanisms.base import Mechanism
 from skdp.oracles.adapters import as_oracle
 from skdp.planning.making import Draft, deviation_of
+from skdp.planning.perturbed import PerturbedTarget, is_perturbed
 from skdp.planning.tables import check_declared, check_schema, draft_tables, made_up
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
@@ -391,7 +392,11 @@ class Derived(Proved):
         return sensitivity.with_prior(None)  # the public fit is made without a prior
 
     def make_target(self, public: Public) -> Any:
-        return self.kind.known_target(self.given.estimator, public)
+        target, given = self.kind.known_target(self.given.estimator, public), self.given
+        if given.prior is None and is_perturbed(target, given.mechanism):
+            parts = given.estimator, public.fit, public.n_samples
+            return PerturbedTarget(*parts, mechanism=given.mechanism)
+        return target
 
 
 class Aggregated(Proved):

@@ -134,7 +134,7 @@ def _score_of_predictions(
     simulation = plan.simulate()
     rng, _ = streams(simulation.seed, score_key(simulation.n_datasets + 1))
     scores = []
-    for value, test in simulation.datasets:
+    for value, _, test in simulation.datasets:
         student = target.restore(mechanism.release(read(value), size, rng))
         scores.append(score(student, test, plan.scoring))
     return float(np.mean(scores))

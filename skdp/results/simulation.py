@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from sklearn import config_context
@@ -20,6 +21,7 @@ from skdp.core.streams import score_key, streams
 from skdp.core.target import Target
 from skdp.core.types import Estimator, Matrix, Released, Scoring
 from skdp.mechanisms.base import Mechanism
+from skdp.mechanisms.noise import byte_source
 from skdp.oracles.drawing import draw
 from skdp.results.names import short_score
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -139,8 +141,8 @@ class Simulation:
     records: str = ORACLE
 
     @cached_property
-    def datasets(self) -> list[tuple[Matrix, Dataset]]:
-        """The values, and the records to score."""
+    def datasets(self) -> list[tuple[Matrix, Matrix | None, Dataset]]:
+        """The values, those with noise of a target that adds it, and the records to score."""
         target = self.sensitivity.bounded(spare(self.target.light))
         key = key_in_store(
             *(target, self.oracle, self.n_samples, self.seed, self.schema),
@@ -149,14 +151,16 @@ class Simulation:
         found = []
         for i, (train, test) in enumerate(self._drawn()):
 
-            def evaluate(train: Dataset = train) -> Evaluation:
-                value = np.array(target(*train.parts, seed=0), dtype=np.float64)
-                return Evaluation((value,))
+            def evaluate(train: Dataset = train, seed: int = i) -> Evaluation:
+                noise: Any = {"noise": byte_source(seed)} if target.adds_noise else {}
+                calls = [partial(target, *train.parts, seed=0)]
+                calls += [partial(calls[0], **noise)] if noise else []
+                return Evaluation(tuple(np.array(call(), dtype=np.float64) for call in calls))
 
             with quiet(), suppress(Exception):  # a dataset on which the target fails is left out
-                (value,) = STORE.recall(key, i, evaluate).values
+                value, *noisy = STORE.recall(key, i, evaluate).values
                 if np.isfinite(value).all():
-                    found.append((value, test))
+                    found.append((value, noisy[0] if noisy else None, test))
         return found
 
     def _drawn(self) -> Iterator[tuple[Dataset, Dataset]]:
@@ -173,7 +177,7 @@ class Simulation:
 
     def public_value(self, mechanism: Mechanism, left_out: int | None = None) -> Matrix | None:
         """Return the value that public records alone suggest, from the code or other datasets."""
-        code, values = mechanism.geometry.code, [value for value, _ in self.datasets]
+        code, values = mechanism.geometry.code, [value for value, *_ in self.datasets]
         if code is not None and values:
             return code.mean.reshape(values[0].shape)
         others = [value for i, value in enumerate(values) if i != left_out]
@@ -185,13 +189,16 @@ class Simulation:
 
         rng, _ = streams(self.seed, score_key(self.n_datasets))
         size, rows = self.sensitivity.value, list[tuple[float, float, float]]()
-        for i, (value, test) in enumerate(self.datasets):
+        for i, (value, noisy, test) in enumerate(self.datasets):
 
             def scored(target: Target, value: Released, test: Dataset = test) -> float:
                 return score(target.restore(value), test, scoring)
 
             with quiet(), suppress(Exception):  # as where a restored model cannot be scored
-                released, errors = mechanism.release_with_errors(value, size, rng)
+                released: Any = noisy
+                errors = None
+                if noisy is None:
+                    released, errors = mechanism.release_with_errors(value, size, rng)
                 private = scored(self.target.with_noise(mechanism, size, errors), released)
                 exact, public = self.target.restore(value), self.public_value(mechanism, left_out=i)
                 if self.records == MADE_UP:  # the best that predicts the same for all records

@@ -11,11 +11,15 @@ from scipy.special import ndtr
 
 from skdp.core.types import Matrix
 from skdp.mechanisms.gaussian import gaussian_delta, gaussian_sigma
-from skdp.mechanisms.objective import ObjectivePerturbation, lattice_slack, profile
+from skdp.mechanisms.objective import (
+    KAPPA,
+    LAST,
+    ObjectivePerturbation,
+    lattice_slack,
+    profile,
+)
 from skdp.tables.counts import BITS, TableNoise
 
-LAST = 1e-3  # share of epsilon for the last noise of objective perturbation
-KAPPA = 0.3  # of Gaussian objective perturbation, in shares of epsilon of the second stage
 N_BINS = 4096  # of each half of the integral
 
 Objective = Callable[[float], ObjectivePerturbation]

@@ -8,7 +8,13 @@ from scipy import stats
 from scipy.special import expit
 
 from skdp.mechanisms.noise import byte_source
-from skdp.mechanisms.objective import ObjectivePerturbation, _Objective, profile
+from skdp.mechanisms.objective import (
+    ObjectivePerturbation,
+    _Objective,
+    lattice_slack,
+    perturbation_of,
+    profile,
+)
 
 
 def log_density(w, signed, penalty, log_noise):
@@ -28,9 +34,9 @@ def random_rows(rng, n, p, radius):
 def loss(mechanism, penalty, signed, other, w):
     """The largest log ratio at points w, of pure noise on the lattice that is drawn."""
     lattice, scale = mechanism.noise
-    rate = 1 / math.ldexp(scale, lattice.exponent)
+    rate, order = 1 / math.ldexp(scale, lattice.exponent), 1 if mechanism.is_of_l1 else 2
     laws = [
-        log_density(w, rows, penalty, lambda b: -rate * np.linalg.norm(b, axis=1))
+        log_density(w, rows, penalty, lambda b: -rate * np.linalg.norm(b, order, axis=1))
         for rows in (signed, other)
     ]
     return np.max(np.abs(np.subtract(*laws)))
@@ -51,6 +57,30 @@ def test_no_pair_exceeds_the_pure_epsilon():
             other[-1] = -signed[-1]
         w = rng.normal(size=(200, p)) * rng.choice([0.1, 1, 10, 100], size=(200, 1)) / radius
         largest = max(largest, loss(mechanism, penalty, signed, other, w) / epsilon)
+    assert 0.55 < largest <= 1
+
+
+def test_no_pair_exceeds_the_pure_epsilon_of_many_numbers():
+    """Random neighbors on corners, and the example below, along a diagonal."""
+    rng, largest = np.random.default_rng(0), 0.0
+    for p in (17, 40):
+        mechanism = ObjectivePerturbation(1.0, p, last=0.001, epsilon=1.0)
+        assert mechanism.is_of_l1
+        diagonal = np.ones(p - 1) / math.sqrt(p - 1)
+        for c in (0.4, 0.5):
+            common = np.tile(np.eye(p)[0], (100, 1)) * -1
+            pair = [
+                np.vstack([common, [c, *sign * math.sqrt(1 - c * c) * diagonal]])
+                for sign in (1, -1)
+            ]
+            w = [[at, *b * diagonal] for at in (-6, -4, -2) for b in np.linspace(-4, 4, 21)]
+            largest = max(largest, loss(mechanism, mechanism.least_penalty, *pair, np.array(w)))
+        for _ in range(40):
+            signed = np.where(rng.random((rng.integers(1, 4), p)) < 0.2, -1, 1) / math.sqrt(p)
+            other = np.vstack([signed[:-1], -signed[-1:]])
+            w = rng.normal(size=(100, p)) + rng.choice([-30, -3, 0], size=(100, 1)) * signed[-1]
+            penalty = mechanism.least_penalty * rng.choice([1, 3])
+            assert loss(mechanism, penalty, signed, other, w) <= 1
     assert 0.55 < largest <= 1
 
 
@@ -169,6 +199,26 @@ def test_what_is_not_covered_is_refused():
     mechanism = ObjectivePerturbation(1.0, 6, last=1e-3, epsilon=1.0)
     with pytest.raises(ValueError, match="'penalty' parameter of ObjectivePerturbation"):
         mechanism.release(rows, labels, np.zeros(6), 1.9, byte_source(0))
-    many = ObjectivePerturbation(1.0, 17, last=1e-3, epsilon=1.0)
-    with pytest.raises(ValueError, match="'n_weights' parameter"):
-        many.release(np.zeros((1, 17)), labels[:1], np.zeros(17), 99.0, byte_source(0))
+
+
+def test_noise_of_many_numbers_has_its_law():
+    """With no record and the center at 0, as above. False-positive rate 1e-6."""
+    mechanism = ObjectivePerturbation(1.0, 40, last=1e3, epsilon=0.5)
+    penalty, none = mechanism.least_penalty, (np.zeros((1, 40)), np.array([True]))
+    drawn = mechanism.release(*none, np.zeros(40), penalty, byte_source(0)) * penalty
+    for seed in range(1, 40):
+        more = mechanism.release(*none, np.zeros(40), penalty, byte_source(seed)) * penalty
+        drawn = np.append(drawn, more)
+    law = stats.laplace(scale=2 * math.sqrt(40) / 0.5)
+    assert stats.kstest(drawn, law.cdf).pvalue > 1e-6
+    assert mechanism.deviation == pytest.approx(law.std(), rel=1e-3)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-9), (4.0, 1e-3)])
+def test_a_budget_is_spent_and_not_exceeded(epsilon, delta):
+    made = perturbation_of(epsilon, delta, 2.0, 5)
+    left = epsilon - made.last
+    assert 0.97 * delta < float(profile(left - lattice_slack(made.mu, 5), made.mu, made.kappa))
+    assert float(profile(left - lattice_slack(made.mu, 5), made.mu, made.kappa)) <= delta
+    pure = perturbation_of(epsilon, 0.0, 2.0, 5)
+    assert 0.9999 * epsilon < pure.epsilon + pure.last <= epsilon

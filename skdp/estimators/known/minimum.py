@@ -70,6 +70,7 @@ class Coefficients(Statistic):
     content = "those of a fit to clipped records"
     is_mean = False  # with fewer records the penalty would weigh more
     loss: Loss
+    is_perturbed: ClassVar[bool] = False  # whether noise may be added to what is minimized
 
     supposed: ClassVar[str]  # the configurations that have a bound
 
@@ -126,13 +127,17 @@ class Coefficients(Statistic):
     def __call__(self, X: Container, y: NDArray | None) -> Matrix:
         """Minimize; the distance to the minimizer is at most the length of the gradient."""
         rows = with_constant(X, self.constant)
-        signs = np.where(np.asarray(y, dtype=self.classes.dtype) == self.classes[1], 1.0, -1.0)
+        signs = np.where(self.is_second(y), 1.0, -1.0)
         weights, left = np.zeros(rows.shape[1]), math.inf
         for width in self.loss.widths:
             weights, left = self._descend(rows, signs, weights, width)
         if left > self._tolerance(len(signs)):
             raise FloatingPointError("the solver did not reach its tolerance")
         return weights[None]
+
+    def is_second(self, y: NDArray | None) -> NDArray[np.bool_]:
+        """Tell which labels are the second class."""
+        return np.asarray(y, dtype=self.classes.dtype) == self.classes[1]
 
     def _descend(
         self, rows: Container, signs: NDArray, weights: NDArray, width: float
@@ -185,6 +190,7 @@ class Coefficients(Statistic):
 class LogisticCoefficients(Coefficients):
     """The coefficients of a LogisticRegression."""
 
+    is_perturbed = True
     supposed = (
         "the L2 penalty, class_weight=None and a penalized intercept, which solver='liblinear' "
         "has, or none with fit_intercept=False. No bound holds for a free intercept"
