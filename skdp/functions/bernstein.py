@@ -25,8 +25,9 @@ from skdp.functions.bernstein_basis import (
     MAX_ORDER,
     as_tensor,
     bernstein_basis,
+    chosen,
+    iterated,
 )
-from skdp.functions.bernstein_order import chosen, iterated
 
 CHUNK_VALUES = 2**22  # doubles of one work array, 32 MB
 

@@ -14,8 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skdp.functions import bernstein as _bernstein
 from skdp.functions.bernstein import BernsteinTransformer
-from skdp.functions.bernstein_basis import bernstein_basis, elevation_matrix
-from skdp.functions.bernstein_order import ORDERS
+from skdp.functions.bernstein_basis import ORDERS, bernstein_basis, elevation_matrix
 
 
 def fitted(n_features, **params):

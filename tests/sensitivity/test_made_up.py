@@ -197,7 +197,7 @@ def test_a_form_that_cannot_be_made_up_is_not_tried():
     for each in frames:
         assert np.shape(release(len, each, mechanism=NOISE, sensitivity=1.0).value) == ()
     pairs = np.ones(N, dtype=[("a", float), ("b", int)])
-    with pytest.raises(TypeError, match="must be a plain array. Got a structured one"):
+    with pytest.raises(TypeError, match=r"must be a plain array. Got a structured one"):
         release(lambda X: X["a"].mean(), pairs, mechanism=NOISE, sensitivity=1.0)
 
 
