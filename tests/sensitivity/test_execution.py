@@ -21,13 +21,7 @@ def normal(n_samples, rng):
     return rng.normal(size=(n_samples, 1))
 
 
-@pytest.fixture
-def long_job(monkeypatch):
-    """Start workers whatever the job takes."""
-    monkeypatch.setattr(execution, "STARTUP", 0.0)
-
-
-def test_short_jobs_start_no_workers(monkeypatch):
+def test_short_jobs_start_no_workers(monkeypatch, request):
     def refuse(*args, **kwargs):
         raise AssertionError("workers were started")
 
@@ -35,7 +29,7 @@ def test_short_jobs_start_no_workers(monkeypatch):
     monkeypatch.setattr(execution, "Parallel", refuse)
     sampler.sample(np.mean, 10, "l1")
     STORE.clear()
-    monkeypatch.setattr(execution, "STARTUP", 0.0)
+    request.getfixturevalue("long_job")
     with pytest.raises(AssertionError, match="workers were started"):
         sampler.sample(np.mean, 10, "l1")
 
