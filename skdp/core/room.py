@@ -140,10 +140,10 @@ def _inside(
         who = "The mechanism"
         return add_noise(exact), None
     except BaseException as error:
-        return None, _replaced(error, who, tried)
+        return None, _replace(error, who, tried)
 
 
-def _replaced(error: BaseException, who: str, tried: bool) -> BaseException:
+def _replace(error: BaseException, who: str, tried: bool) -> BaseException:
     """Make a new exception of the same kind, without message, frames and context."""
     if isinstance(error, KeyboardInterrupt):
         return KeyboardInterrupt()

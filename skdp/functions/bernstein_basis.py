@@ -74,12 +74,12 @@ def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDA
     return array.reshape((degree + 1,) * n_features + (-1,))
 
 
-def iterated(values: Matrix, order: int) -> Matrix:
+def iterate(values: Matrix, order: int) -> Matrix:
     """Return the coefficients of an order; the axes of `values` but the last are of a lattice."""
     return sum(islice(_missed(values), order), np.zeros_like(values))
 
 
-def chosen(values: Matrix) -> Matrix:
+def choose(values: Matrix) -> Matrix:
     """Return the coefficients of the order that scores best."""
     best, least = 1, math.inf
     degree, n_features = len(values) - 1, values.ndim - 1
@@ -91,7 +91,7 @@ def chosen(values: Matrix) -> Matrix:
         score = float(np.linalg.norm(missed)) / left if left > 0 else math.inf
         if score < least:
             best, least = order, score
-    return iterated(values, best)
+    return iterate(values, best)
 
 
 def _missed(values: Matrix) -> Iterator[Matrix]:

@@ -61,7 +61,7 @@ class PairSource:
 
     @property
     def facts(self) -> tuple[Any, ...]:
-        """The fields, of which a key is made."""
+        """The fields, from which the store makes its key."""
         return tuple(vars(self).values())
 
     def __call__(self, pairs: Iterable[int]) -> list[Evaluation]:
