@@ -22,9 +22,7 @@ class Directions(NamedTuple):
     matrix: Matrix
     changes: Matrix
     variances: Matrix
-    factors: (
-        Matrix | None
-    )  # squared lengths of columns of the inverse; None if the rows are square
+    factors: Matrix | None  # squared lengths of columns of the inverse; None if the rows are square
 
     def encoder(self, noise: Noise, ratio: float) -> Matrix:
         """Return T for noise of a variance of about 1; no rows if their number has other noise."""
