@@ -27,7 +27,7 @@ help:
 	@echo "make lint         style, formatting and types"
 	@echo "make dist         sdist and wheel in dist/, checked as an index would"
 	@echo "make docs         the documentation, in docs/_build/html; Chromium looks at each page"
-	@echo "make examples     every script in examples/, warnings as errors, and the notebooks"
+	@echo "make examples     every script in examples/, warnings as errors, unless make docs has just run them"
 	@echo "make notebooks    write examples/notebooks/ anew from scripts, with outputs"
 	@echo "make papers       the experiments of the papers in full; PAPERS=examples/papers/plot_x.py for one"
 	@echo "make bench        what sampling costs; BENCHMARKS=benchmarks/utility.py for another script"
@@ -89,23 +89,26 @@ dist: $(STAMP)
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/python -m twine check --strict dist/*
 
-# Small fits by boosting take several times as long on two threads as on one.
-docs: export OMP_NUM_THREADS := 1
-docs: $(STAMP)
-	rm -rf docs/_build docs/generated docs/auto_examples
-	$(BIN)/python -m sphinx --builder html --jobs 2 --nitpicky --fail-on-warning --keep-going --quiet docs docs/_build/html
-	$(BIN)/python docs/check_site.py
-	@echo "Open docs/_build/html/index.html"
-
 # Runs the commands of its input, two at a time. Prints what each has said when it ends, and fails if one failed.
 TWO_AT_A_TIME := xargs -P 2 -I {} sh -c 'said=$$({} 2>&1); failed=$$?; echo "== {}"; echo "$$said"; exit $$failed'
 
-examples: export OMP_NUM_THREADS := 1
-# Notebooks run in the place of the scripts that they are made of.
+# The docs run all scripts, warnings as errors, and leave a file with the time when they began.
+RAN := docs/_build/ran
+CHANGED = find skdp examples docs/conf.py $(STAMP) -type f -newer $(RAN) ! -name '*.pyc'
+# Small fits by boosting take several times as long on two threads as on one.
+docs examples: export OMP_NUM_THREADS := 1
+docs: $(STAMP)
+	rm -rf docs/_build docs/generated docs/auto_examples
+	mkdir docs/_build && touch $(RAN).new
+	$(BIN)/python -m sphinx --builder html --jobs 2 --nitpicky --fail-on-warning --keep-going --quiet docs docs/_build/html
+	mv $(RAN).new $(RAN)
+	$(BIN)/python docs/check_site.py
+	@echo "Open docs/_build/html/index.html"
+
 examples: $(STAMP)
-	@{ echo '$(BIN)/python examples/notebooks/generate.py --check'; \
-		printf '$(BIN)/python -W error %s\n' examples/*.py examples/papers/plot_*.py | \
-			grep -v -F "$$(grep -o 'plot_[a-z_]*\.py' examples/notebooks/generate.py)"; } | $(TWO_AT_A_TIME)
+	$(BIN)/python examples/notebooks/generate.py --check
+	@if test -e $(RAN) && test -z "$$($(CHANGED))"; then echo "make docs has run all scripts as they are."; else \
+		printf '$(BIN)/python -W error %s\n' examples/*.py examples/papers/plot_*.py | $(TWO_AT_A_TIME); fi
 
 notebooks: $(STAMP)
 	$(BIN)/python examples/notebooks/generate.py

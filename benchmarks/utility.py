@@ -42,7 +42,7 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomTreesEmbedding
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPClassifier
@@ -266,6 +266,19 @@ def classification():
     return make_classification(MAX_N + 7000, 20, n_informative=5, random_state=0)
 
 
+def many_numbers():
+    """Make 8 classes in 260 columns: 2,088 coefficients and intercepts."""
+    return make_classification(
+        10_000,
+        260,
+        n_informative=20,
+        n_classes=8,
+        n_clusters_per_class=1,
+        class_sep=2,
+        random_state=0,
+    )
+
+
 def regression():
     return make_regression(MAX_N + 7000, 20, noise=50, random_state=0)
 
@@ -298,6 +311,8 @@ ROWS = {
     ),
     "inverted": sampled("all inverted", labels, table(cancer, minmax, inverted), logistic(1)),
     "network": sampled("4 hidden units", labels, table(cancer, standard, true), network, None),
+    "wide": sampled("2,088 numbers", "many numbers", table(many_numbers, None, true),
+                    RidgeClassifier(), None, n_splits=2),
     "density": sampled("density (L1 error)", "density", mixture, DENSITY, "histogram", **ON_BOX),
     "cancer": known("logistic, breast cancer", cancer,
                     of_components(moments, (4, 8, 16, 30), standard), logistic(1), "clipped"),

@@ -3,6 +3,7 @@
 import multiprocessing
 import re
 import sys
+import warnings
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -95,9 +96,15 @@ def begin_with_no_release(gallery_conf, script):
     multiprocessing.parent_process = lambda: None  # no worker of another script's budget
 
 
+def raise_warnings(gallery_conf, script, when):
+    """Let a warning of an example fail the build; warnings of Sphinx are printed."""
+    warnings.simplefilter("error" if when == "before" else "default")
+
+
 sphinx_gallery_conf = {
     "parallel": True,  # as many scripts at a time as Sphinx has jobs
-    "reset_modules": ("matplotlib", use_distinct_colors, begin_with_no_release),
+    "reset_modules": (raise_warnings, "matplotlib", use_distinct_colors, begin_with_no_release),
+    "reset_modules_order": "both",
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "within_subsection_order": place_in_gallery,

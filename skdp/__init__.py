@@ -101,7 +101,7 @@ __all__ = [
 
 
 WINGS = {"accounting", "audit", "bounds", "codes", "displays", "functions", "risk"}
-"""Modules with names of their own. They are imported on first use, because that takes time."""
+"""Modules whose names stay in them. Importing them takes time, so it waits for their first use."""
 
 
 def __getattr__(name: str) -> ModuleType:

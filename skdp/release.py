@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_payer
@@ -12,9 +13,8 @@ from skdp.aggregate.target import FunctionBlocks, SampleAndAggregate
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.room import undisturbed
-from skdp.core.target import Target, as_function_target, as_target
+from skdp.core.target import Target, ValueFormError, as_function_target, as_target
 from skdp.core.types import Container
-from skdp.functions.choice import ChoiceTarget
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.oracles.trial import check_is_public
@@ -26,6 +26,35 @@ from skdp.results.names import as_names
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import as_sensitivity
 from skdp.sensitivity.sampler import SensitivitySampler
+
+
+class ChoiceTarget(Target):
+    """The scores of a list of public responses, one of which is released."""
+
+    chooses = True
+
+    def __init__(self, function: Target | Callable, responses: Iterable[object]):
+        self._scores = as_target(function)
+        self.allow_nan = self._scores.allow_nan
+        self.responses = list(responses)
+        if not self.responses:
+            raise ValueError("The 'responses' must hold at least one response. Got none.")
+        self.key_parts = self._scores, len(self.responses)
+        self.description = f"{self._scores.description} over {len(self.responses)} responses"
+
+    def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
+        """Score the responses."""
+        scores = np.asarray(self._scores(*dataset, seed=seed), dtype=np.float64)
+        if scores.shape != (len(self.responses),):
+            raise ValueFormError(
+                f"the target must return a vector of {len(self.responses)} scores, one for each "
+                f"response, and returned shape {scores.shape}"
+            )
+        return scores
+
+    def restore(self, chosen: int) -> object:
+        """Return the response that was chosen."""
+        return self.responses[chosen]
 
 
 @undisturbed

@@ -18,10 +18,10 @@ from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import AxisLabels, Values
 from skdp.functions.released_density import ReleasedDensity, remark_on_density
-from skdp.results.folder import check_free, read_folder, together, write_folder
+from skdp.results.folder import check_free, read_folder, write_folder
 from skdp.results.intervals import HasIntervals, Simulator
 from skdp.results.names import flat_names, flat_numbers, positive_class
-from skdp.results.report import PrivacyReport, make_report
+from skdp.results.report import PrivacyReport, make_report, together
 from skdp.results.summary import MOST_ROWS_OF_CARD, ReleaseSummary
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -189,10 +189,8 @@ class Release(HasIntervals):
                 simulator = None
         table = None if self.numbers is None else self.summary().table(MOST_ROWS_OF_CARD)
         write_folder(
-            *(folder, replace(self, simulator=simulator), self.value),
-            *(self.guarantee, self.budget, self.plan),
+            *(folder, replace(self, simulator=simulator), self.value, self.report(), self.plan),
             table=table,
-            attacker=self.report().lines,
             warning=self.warning,
             can_simulate=simulator is not None and simulator.is_ready,
         )

@@ -64,7 +64,7 @@ class PrivacyLossDistribution(ABC):
         float or ndarray of float in [0, 1]
             ``P(L <= loss)``; nan where `loss` is.
         """
-        return _evaluated(self._cdf, check_levels("loss", loss, "cdf"), 0.0, 1.0)
+        return _evaluate(self._cdf, check_levels("loss", loss, "cdf"), 0.0, 1.0)
 
     def delta(self, epsilon: ArrayLike) -> Any:
         """Smallest delta of (epsilon, delta)-differential privacy.
@@ -79,7 +79,7 @@ class PrivacyLossDistribution(ABC):
         float or ndarray of float in [0, 1]
             The mean of ``max(0, 1 - exp(epsilon - L))``; nan where `epsilon` is.
         """
-        return _evaluated(self._delta, check_levels("epsilon", epsilon, "delta"), 1.0, 0.0)
+        return _evaluate(self._delta, check_levels("epsilon", epsilon, "delta"), 1.0, 0.0)
 
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon of (epsilon, delta)-differential privacy.
@@ -329,7 +329,7 @@ def _default_step(law: PrivacyLossDistribution, n: int = 1) -> float:
     return law.bound / max(1, math.floor(parts) if step == least else math.ceil(parts))
 
 
-def _evaluated(of: Callable[[Floats], Floats], levels: Floats, low: float, high: float) -> Any:
+def _evaluate(of: Callable[[Floats], Floats], levels: Floats, low: float, high: float) -> Any:
     """Evaluate a probability at the finite levels; its limits are known, and nan stays nan."""
     limits = np.where(levels > 0, high, np.where(levels < 0, low, math.nan))
     with np.errstate(over="ignore"):  # beyond the largest double the limits are as good

@@ -103,7 +103,7 @@ class Ledger:
             connection = self._connected()
             if connection.in_transaction:  # of this thread: a signal handler came in between
                 raise self._error("is being written by this thread.")
-            with _committed(connection):
+            with _commit(connection):
                 yield connection
             self._check_files()  # else nobody may see the row
 
@@ -224,7 +224,7 @@ class Ledger:
 
     def _create(self, connection: sqlite3.Connection, limits: Limits) -> None:
         """Make the tables, if another process has not."""
-        with _committed(connection):
+        with _commit(connection):
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
                 for statement in SCHEMA:
                     connection.execute(statement)
@@ -267,7 +267,7 @@ class Ledger:
 
 
 @contextmanager
-def _committed(connection: sqlite3.Connection) -> Iterator[None]:
+def _commit(connection: sqlite3.Connection) -> Iterator[None]:
     """Commit what a block executes, or roll it back."""
     try:
         connection.execute("BEGIN IMMEDIATE")

@@ -98,7 +98,7 @@ def find_leaks(
         files = [thing] if thing.is_file() else sorted(filter(Path.is_file, thing.rglob("*")))
         parts: Iterator[tuple[str, object]] = ((str(path), path.read_bytes()) for path in files)
     else:
-        parts = chain(_walk(thing), _shown(thing))
+        parts = chain(_walk(thing), _show(thing))
     found = (Leak(where, *each) for where, part in parts for each in search(part))
     learned = _learned_outside(thing, as_dataset((X, y)), fit_params)
     return list({each[:2]: each for each in chain(found, learned) if each.n_found}.values())
@@ -267,7 +267,7 @@ def _inside(part: Any) -> Iterator[tuple[str, object]]:
             yield f".<{type(each).__name__}>", each
 
 
-def _shown(thing: object) -> Iterator[tuple[str, object]]:
+def _show(thing: object) -> Iterator[tuple[str, object]]:
     """Yield the texts of an object, and its pickle."""
     shows: list[tuple[str, Callable]] = [("repr", repr), ("str", str), ("pickle", pickle.dumps)]
     for name, show in shows:

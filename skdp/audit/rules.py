@@ -52,14 +52,14 @@ def candidate_scores(x: Outputs, y: Outputs, seed: int) -> list[Candidate]:
     by_cells = Candidate(
         "log ratio of atoms and intervals", in_cells, in_cells(x[half:]), in_cells(y[half:])
     )
-    tabulated = [_cross_fitted("log ratio of atoms", partial(learn_frequencies, keys=_atoms), x, y)]
+    tabulated = [_cross_fit("log ratio of atoms", partial(learn_frequencies, keys=_atoms), x, y)]
     few = cells.table.share > 0.9 and len(cells.table) <= MANY_ATOMS
     step = max(_step(x.written), _step(y.written))
     codes: dict[str, Keys] = {"exponents and trailing zeros": _sizes}
     if step:
         codes[f"residues modulo {step:.3g}"] = partial(_residues, step=step)
     for name, keys in {} if few else codes.items():
-        found = _cross_fitted(f"log ratio of {name}", partial(learn_frequencies, keys=keys), x, y)
+        found = _cross_fit(f"log ratio of {name}", partial(learn_frequencies, keys=keys), x, y)
         # Most mechanisms have honest digits, and a leak there is large: lucky rules must not win.
         tabulated.append(found._replace(level=CUT_ALPHA))
     if few or x.n_columns == 1 or cells.table.share > 0.5:
@@ -70,10 +70,10 @@ def candidate_scores(x: Outputs, y: Outputs, seed: int) -> list[Candidate]:
     if few:
         return tabulated
     learn = partial(learn_classifier, seed=seed)
-    return [_cross_fitted("log odds of a classifier", learn, x, y), *tabulated]
+    return [_cross_fit("log odds of a classifier", learn, x, y), *tabulated]
 
 
-def _cross_fitted(name: str, learn: Learn, x: Outputs, y: Outputs) -> Candidate:
+def _cross_fit(name: str, learn: Learn, x: Outputs, y: Outputs) -> Candidate:
     """Learn a score on everything, and score each half by what was learned on the other."""
     half = len(x) // 2
     first, second = learn(x[:half], y[:half]), learn(x[half:], y[half:])

@@ -22,10 +22,10 @@ class Directions(NamedTuple):
     matrix: Matrix
     changes: Matrix
     variances: Matrix
-    factors: Matrix | None  # squared lengths of the columns of the inverse; None of square rows
+    factors: Matrix | None  # squared lengths of columns of the inverse; None if the rows are square
 
     def encoder(self, noise: Noise, ratio: float) -> Matrix:
-        """Return T such that the noise has a variance of about 1; no rows where it must not."""
+        """Return T for noise of a variance of about 1; no rows if their number has other noise."""
         order, budget, most = noise.order, noise.budget(ratio), noise.most
         if self.factors is None:
             rows = self.matrix if most in (None, len(self.matrix)) else self.matrix[:0]

@@ -101,6 +101,7 @@ def learn_code(
     *noises: Noise,  # one, or one for each number of rows
     n_samples: int,
     shift: float = 0.2,
+    most_dense: int = MAX_DENSE,
 ) -> PublicCode | None:
     """Learn a code from pilot pairs; None without noise or differences, or with too much noise."""
     n_pilots, d = values.shape
@@ -113,7 +114,7 @@ def learn_code(
     least = least_changes(seen, metric)
     pilots = values, differences, least, matrix, local, noises, n_samples, float(shift)
     are_alike = known is not None and known.are_alike
-    if d > MAX_DENSE:
+    if d > most_dense:
         code = _learn_wide(*pilots)
     else:
         learned = _learn_dense(*pilots, are_alike=are_alike)

@@ -141,7 +141,7 @@ def least_changes(differences: Matrix, metric: OutputMetric | None) -> Matrix:
 
 
 def with_least_changes(differences: Matrix, least: Matrix) -> Matrix:
-    """Add the least change of each number, with a random sign, since the pilots tell no signs."""
+    """Add the least change of each number, with a random sign where pilots show none."""
     low = np.flatnonzero(least)
     if not len(low):
         return differences

@@ -135,14 +135,21 @@ class PrivacyGuarantee:
         return ", ".join([kind, *said])
 
     def __str__(self) -> str:
-        kind, _, numbers = self.short.partition(", ")
-        said = [f"{kind[0].upper()}{kind[1:]}{numbers and ': '}{numbers}"]
-        if not math.isinf(self.epsilon):
-            said += (wrapped(each, "  ") for each in self._sentences())
-        return "\n".join(said)
+        first, *others = self.sentences()
+        return "\n".join([first, *(wrapped(each, "  ") for each in others)])
 
-    def _sentences(self) -> Iterator[str]:
-        """Say what the promise means, and what it rests on."""
+    def sentences(self) -> Iterator[str]:
+        """Say in words what is promised, what that means, and what it rests on.
+
+        Yields
+        ------
+        str
+            First the kind of the promise with its numbers, then whole sentences.
+        """
+        kind, _, numbers = self.short.partition(", ")
+        yield f"{kind[0].upper()}{kind[1:]}{numbers and ': '}{numbers}"
+        if math.isinf(self.epsilon):
+            return
         records = "one record" if self.n_samples is None else f"one of {self.n_samples} records"
         fails = f", but for a probability of {self.delta:g}" if self.delta else ""
         promise = (

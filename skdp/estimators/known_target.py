@@ -56,7 +56,7 @@ class PublicSteps:
 
     def __init__(self, public_fit: Estimator, n_features: int):
         before = [*flat_steps(public_fit)][:-1]
-        self.steps = [*chain.from_iterable(map(_thawed, before))]
+        self.steps = [*chain.from_iterable(map(_thaw, before))]
         self.n_features = n_features
 
     def transform(self, X: Container) -> Container:
@@ -200,7 +200,7 @@ def check_known(estimator: Estimator, release: object, example: Dataset) -> None
 def check_steps(estimator: Estimator) -> None:
     """Refuse steps before the last one that are fitted to private records, or that may mix them."""
     for step in [*flat_steps(estimator)][:-1]:
-        for inner in chain.from_iterable(map(_parts, _thawed(step))):
+        for inner in chain.from_iterable(map(_parts, _thaw(step))):
             if not _is_by_record(inner):
                 raise ValueError(
                     f"It is not known of the step {type(inner).__name__} that it treats each "
@@ -222,7 +222,7 @@ def check_steps(estimator: Estimator) -> None:
 
 def treats_alone(estimator: Estimator) -> bool:
     """Return whether each record is treated by itself in all steps, whose classes are known."""
-    thawed = chain.from_iterable(map(_thawed, flat_steps(estimator)))
+    thawed = chain.from_iterable(map(_thaw, flat_steps(estimator)))
     return all(map(_is_by_record, chain.from_iterable(map(_parts, thawed))))
 
 
@@ -279,7 +279,7 @@ def public_parameters(estimator: Estimator) -> Iterator[object]:
     return chain.from_iterable(steps)
 
 
-def _thawed(step: Estimator) -> Iterator[Estimator]:
+def _thaw(step: Estimator) -> Iterator[Estimator]:
     """Walk what a step consists of, frozen or not."""
     return flat_steps(step.estimator) if public_name(type(step)) == FROZEN else iter([step])
 
@@ -308,7 +308,7 @@ def entries_for(estimator: Estimator, X: Container) -> dict[str, list] | None:
 
     None unless it is the first step: others need columns of numbers.
     """
-    first = next(chain.from_iterable(map(_thawed, flat_steps(estimator))))
+    first = next(chain.from_iterable(map(_thaw, flat_steps(estimator))))
     if not is_table(X) or public_name(type(first)) != COLUMNS:
         return None
     words = [each for each in columns_of(X) if not holds_numbers(each.dtype)]

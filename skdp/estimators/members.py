@@ -175,7 +175,7 @@ class Structure:
 
 
 def labels_in(public_fit: Estimator) -> tuple:
-    """Return the class labels of a public fit as a part of the key of a target."""
+    """Return the class labels of a public fit, which are part of the key of a target."""
     found = classes_of(public_fit)
     classes = [] if found is None else found
     by_output = classes if isinstance(classes, list) else [classes]

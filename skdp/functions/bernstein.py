@@ -25,8 +25,9 @@ from skdp.functions.bernstein_basis import (
     MAX_ORDER,
     as_tensor,
     bernstein_basis,
+    choose,
+    iterate,
 )
-from skdp.functions.bernstein_order import chosen, iterated
 
 CHUNK_VALUES = 2**22  # doubles of one work array, 32 MB
 
@@ -205,7 +206,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         tensor = as_tensor(values, "values", self.degree, self.n_features_in_)
         order = self.order
-        found = chosen(tensor) if isinstance(order, str) else iterated(tensor, order)
+        found = choose(tensor) if isinstance(order, str) else iterate(tensor, order)
         return found.reshape(np.shape(values)).copy()
 
     def evaluate(self, coefficients: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:

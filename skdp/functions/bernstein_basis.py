@@ -1,16 +1,26 @@
-"""Bernstein polynomials of one variable, and arithmetic with tensors of their coefficients."""
+"""Bernstein polynomials of one variable, and arithmetic with tensors of their coefficients.
+
+The coefficients of values on a lattice have an order. The order that scores best does so by
+generalized cross-validation: each is a linear smoother S, and misses v - S v of the values v.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, reduce
+from itertools import islice
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
+from skdp.core.types import Matrix
+
 MAX_DEGREE = 1000  # above it the largest binomial coefficient is no longer a double
 MAX_ORDER = 1000  # at this order the iteration interpolates all that the lattice resolves
+ORDERS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)  # that are tried
+COST = 1.2  # factor on the degrees of freedom; with 1 noise is followed too often
 MAX_BASIS = 10**7  # most basis functions of one box: 80 MB of coefficients
 
 
@@ -62,6 +72,51 @@ def as_tensor(values: ArrayLike, name: str, degree: int, n_features: int) -> NDA
             f"({n_basis}, n_outputs). Got {array.shape}."
         )
     return array.reshape((degree + 1,) * n_features + (-1,))
+
+
+def iterate(values: Matrix, order: int) -> Matrix:
+    """Return the coefficients of an order; the axes of `values` but the last are of a lattice."""
+    return sum(islice(_missed(values), order), np.zeros_like(values))
+
+
+def choose(values: Matrix) -> Matrix:
+    """Return the coefficients of the order that scores best."""
+    best, least = 1, math.inf
+    degree, n_features = len(values) - 1, values.ndim - 1
+    scale = float(np.abs(values).max()) or 1.0  # squares of the largest floats overflow
+    for order, missed in enumerate(islice(_missed(values / scale), ORDERS[-1] + 1)):
+        if order not in ORDERS:
+            continue
+        left = 1 - COST * _freedom(degree, order, n_features)
+        score = float(np.linalg.norm(missed)) / left if left > 0 else math.inf
+        if score < least:
+            best, least = order, score
+    return iterate(values, best)
+
+
+def _missed(values: Matrix) -> Iterator[Matrix]:
+    """Yield what the orders 0, 1, ... miss on the lattice: (I - M)^order v."""
+    basis = _basis_on_lattice(len(values) - 1)
+    while True:
+        yield values
+        values = values - multiply_axes([basis] * (values.ndim - 1), values)
+
+
+@lru_cache(maxsize=16)
+def _basis_on_lattice(degree: int) -> Matrix:
+    """Return M along one axis."""
+    return bernstein_basis(np.arange(degree + 1) / degree, degree)
+
+
+@lru_cache(maxsize=256)
+def _freedom(degree: int, order: int, n_features: int) -> float:
+    """Return the degrees of freedom as a share of the points: 1 - tr((I - M)^order) / N.
+
+    M has the products of k! / ((k - j)! k^j), j = 0, ..., k, for eigenvalues, with k the degree.
+    """
+    of_one = np.cumprod(np.append(1.0, 1 - np.arange(degree) / degree))
+    of_all = reduce(np.multiply.outer, [of_one] * n_features)
+    return float(1 - np.mean((1 - of_all) ** order))
 
 
 def _binomials(degree: int) -> NDArray[np.float64]:

@@ -50,7 +50,7 @@ from skdp.tables.release import ClassTables
 PilotPairs = tuple[Matrix, Matrix]  # the first values of pilot pairs, and the differences
 
 MOST_KEPT = 2**22
-"""Of more numbers the pilots are not kept until the plan is made, and there is no advice."""
+"""Most numbers of all pilots that are kept for the advice; with more there is no advice."""
 
 N_METRIC_RECORDS = 500
 """Number of the oracle's records from which the metric of the output is learned."""

@@ -17,11 +17,10 @@ from typing import Any
 import joblib
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
-from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import shown
-from skdp.core.guarantee import PrivacyGuarantee
 from skdp.functions.released import ReleasedFunction
 from skdp.results.names import versions
+from skdp.results.report import PrivacyReport, together
 
 CARD, FACTS, OBJECT = "README.md", "release.json", "release.joblib"
 MODEL, SAFE_MODEL = "estimator.joblib", "estimator.skops"
@@ -48,8 +47,7 @@ def write_folder(
     folder: Path,
     release: object,
     value: object,
-    guarantee: PrivacyGuarantee,
-    budget: BudgetTotal,
+    report: PrivacyReport,
     plan: str,
     **shown_in_card: Any,
 ) -> None:
@@ -65,13 +63,13 @@ def write_folder(
         ) from error
     facts = {
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
-        "promise": str(guarantee),
-        "guarantee": guarantee.to_dict(),
-        "budget": asdict(budget),
+        "promise": str(report.guarantee),
+        "guarantee": report.guarantee.to_dict(),
+        "budget": asdict(report.budget),
         "plan": plan,
         "versions": versions(LIBRARIES),
     }
-    card = model_card(value, guarantee, budget, plan, list(files), **shown_in_card)
+    card = model_card(value, report, plan, list(files), **shown_in_card)
     files[FACTS] = json.dumps(plain(facts), indent=2, allow_nan=False).encode()
     files[CARD] = card.encode()
     written = {name: folder / f".{name}.new" for name in files}
@@ -158,18 +156,16 @@ def plain(nested: object) -> object:
 
 def model_card(
     value: object,
-    promise: PrivacyGuarantee,
-    budget: BudgetTotal,
+    report: PrivacyReport,
     plan: str,
     files: list[str],
     *,
     table: str | None,
-    attacker: tuple[str, ...],
     warning: str,
     can_simulate: bool,
 ) -> str:
-    """Write the card in Markdown; `attacker` says in sentences what an attacker gains."""
-    what, kind, good = plan.partition("\n")[0].removeprefix("Plan: "), "value", "exact the value is"
+    """Write the card in Markdown."""
+    what, kind, good = report.title, "value", "exact the value is"
     if isinstance(value, BaseEstimator):
         what, kind, good = type(value).__name__, "model", "well the model does"
     chosen = (line for line in plan.splitlines() if line.startswith("Chosen: "))
@@ -180,9 +176,10 @@ def model_card(
     parts = [
         f"# {what}, released privately",
         "## What is promised",
-        _code(str(promise)),
-        together(promise, budget),
-        "\n".join(f"- {said}" for said in attacker),
+        _code(str(report.guarantee)),
+        together(report.guarantee, report.budget),
+        "What an attacker gains at most who knows all other records:",
+        "\n".join(f"- {said}" for said in report.lines),
         f"It says nothing about how {good}, and does not hide what is common to many records.",
         *numbers,
         *chosen,
@@ -196,16 +193,6 @@ def model_card(
         *(text for name, text in ALONE.items() if name in files),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
-    """Describe the promise of a release and the charged ones before it."""
-    if promise.alone:
-        return (
-            "It was charged to no ledger. All such releases of its process, up to this one, cost "
-            f"together {budget}. Other releases of the same records add up."
-        )
-    return f"With all earlier releases of its ledger: {budget}."
 
 
 def _advice(value: object, has_numbers: bool, can_simulate: bool) -> list[str]:

@@ -183,7 +183,7 @@ class HasIntervals:
         self._check_is(is_regressor, "predict_interval")
         models = self.plausible_models(n_draws=n_draws, random_state=random_state)
         outputs = np.full((len(models), *np.shape(self.value.predict(X))), np.nan)
-        for output, predicted in zip(outputs, _predicted(models, X), strict=False):
+        for output, predicted in zip(outputs, _predict(models, X), strict=False):
             output[...] = predicted
         return interval(outputs, level)
 
@@ -213,7 +213,7 @@ class HasIntervals:
         models = self.plausible_models(n_draws=n_draws, random_state=random_state)
         label = self.value.predict(X)
         same = np.zeros(np.shape(label))
-        for predicted in _predicted(models, X):
+        for predicted in _predict(models, X):
             same += predicted == label
         return same / len(models)
 
@@ -317,7 +317,7 @@ def interval(outputs: NDArray, level: float) -> NDArray:
     return np.stack([low, high], axis=-1)
 
 
-def _predicted(models: list[Estimator], X: Container) -> Iterator[NDArray]:
+def _predict(models: list[Estimator], X: Container) -> Iterator[NDArray]:
     """Predict with each model that can."""
     for model in models:
         with suppress(ValueError):  # a step may refuse the noisy output of the one before it

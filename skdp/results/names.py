@@ -80,7 +80,7 @@ def flat_names(numbers: Matrix | Values, labels: AxisLabels | None = None) -> li
     """Name each number: by its attribute, and by class and column where `labels` has them."""
     names: list[str] = []
     for attribute, name, part in _arrays(numbers):
-        names += _indexed(name, np.shape(part), (labels or {}).get(attribute, (None, None)))
+        names += _index(name, np.shape(part), (labels or {}).get(attribute, (None, None)))
     return list(map(on_one_line, names))
 
 
@@ -109,7 +109,7 @@ def _arrays(numbers: Matrix | Values) -> Iterator[tuple[str, str, Matrix]]:
             yield name, name, values
 
 
-def _indexed(name: str, shape: tuple[int, ...], labels: tuple[Labels, Labels]) -> list[str]:
+def _index(name: str, shape: tuple[int, ...], labels: tuple[Labels, Labels]) -> list[str]:
     """Name each entry of an array by its index, or by labels of the first and the last axis."""
     of_first, of_last = labels
     axes: list[Sequence[str]] = [[str(i) for i in range(n)] for n in shape]

@@ -83,22 +83,13 @@ class PrivacyReport:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The three sentences that people ask for, and for which pairs of datasets they hold."""
-        share = percent(self.guarantee.gamma)
-        held = f"This holds for all but {share} of the pairs of datasets that the oracle may draw."
-        return (
-            "An attacker who knows all other records tells two candidates for the last one apart "
-            f"with at most {percent((1 + self.advantage) / 2)} right guesses; a coin has 50%.",
-            "An attack that accuses 1 of 100 wrongly finds at most "
-            f"{percent(self.true_positive_rates[0.01])} of the records that it looks for.",
-            f"A suspicion of 10% becomes at most {percent(self.suspicions[0.1])}.",
-            *([held] if self.guarantee.gamma else []),
-        )
+        """What an attacker gains at most who knows all other records, and what that leaves open."""
+        return (*(f"{said}: {number}." for said, number in self._gains()), *self._limits())
 
     def _gains(self) -> Iterator[tuple[str, str]]:
         """Yield what an attacker gains at most: a sentence and a number."""
         right = percent(0.5 + self.advantage / 2)
-        yield "Right guesses between two candidates for a record", right
+        yield "Right guesses between two candidates for a record (a coin: 50%)", right
         yield "Advantage: true positive rate minus false positive rate", percent(self.advantage)
         for rate, found in self.true_positive_rates.items():
             said = f"Largest true positive rate at a false positive rate of {percent(rate)}"
@@ -111,25 +102,22 @@ class PrivacyReport:
         if math.isinf(promise.epsilon):
             yield "Nothing is hidden: the release is exact."
         if promise.gamma:
-            yield (
-                f"The numbers hold for all but {percent(promise.gamma)} of the pairs of datasets "
-                "that the oracle may draw. For a record unlike its records, such as an extreme "
-                "one, they may not hold."
-            )
+            share = percent(promise.gamma)
+            yield f"The numbers hold for all but {share} of the pairs that the oracle may draw."
         if promise.delta:
             yield "What a suspicion becomes is exceeded with a probability of at most 0.001."
         yield "The time and the memory that the fit took are not covered."
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
         """Yield each heading with its paragraphs, or with its rows of a sentence and a number."""
-        short, *sentences = str(self.guarantee).splitlines()
-        promised = filter(None, (short, " ".join(" ".join(sentences).split())))
+        short, *sentences = self.guarantee.sentences()
+        promised = filter(None, (short, " ".join(sentences)))
         used = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         checks = self.checks or ("None was passed to the report.",)
         yield "What was promised", [(said,) for said in promised]
         yield "What an attacker gains at most who knows all other records", [*self._gains()]
         yield "What this leaves open", [(said,) for said in self._limits()]
-        yield "All releases that were counted together", [(f"{self.budget}.",)]
+        yield "All releases that were counted together", [(together(self.guarantee, self.budget),)]
         yield "Checks that ran", [(said,) for said in checks]
         yield "Software", [(used,)]
 
@@ -200,6 +188,14 @@ class PrivacyReport:
             An object with the fields of `to_dict`.
         """
         return json.dumps(self.to_dict(), indent=2)
+
+
+def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
+    """Describe the promise of a release and the charged ones before it."""
+    if promise.alone:
+        start = "It was charged to no ledger. All such releases of its process, up to this one,"
+        return f"{start} cost together {budget}."
+    return f"With all earlier releases of its ledger: {budget}."
 
 
 def make_report(

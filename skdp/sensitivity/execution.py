@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import multiprocessing
 import sys
 import warnings
 from collections.abc import Callable, Generator
@@ -22,7 +23,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from skdp.core.room import noted_interrupts
-from skdp.sensitivity.progress import Progress
 from skdp.sensitivity.store import STORE, Evaluation
 
 S = TypeVar("S")
@@ -31,6 +31,9 @@ T = TypeVar("T")
 STARTUP = 1.5  # seconds of work from which workers are started; loky takes about one second
 CHUNK_SECONDS = 1.0  # seconds of work in a chunk, of which an interrupt loses one
 LARGE = 2**25 - 2**14  # bytes: the most that raises the size from which glibc returns memory
+LONG = 10.0  # seconds; of a longer run the expected duration is said, and how far it is
+FIRST_LOADS = 1.0  # seconds; a shorter first pair may only have loaded modules
+N_LINES = 10  # lines that say how far a run is, at most
 CHUNKS_OF_WORKER = 4  # at least, so that all end at about the same time
 
 
@@ -134,3 +137,60 @@ def run_chunk(function: Callable[[S], T], argument: S) -> T:
 def _thread_pools(n_modules: int) -> ThreadpoolController:
     """Find the thread pools, anew when modules were loaded since: it takes milliseconds."""
     return ThreadpoolController()
+
+
+class Progress:
+    """The pairs that are done, and how long the others and those of a `later` run take."""
+
+    def __init__(self, total: int, verbose: int | None, n_workers: int, later: int = 0):
+        self.total, self.later, self.n_workers = total, later, n_workers
+        self.is_shown = bool(verbose) or (verbose is None and _is_watched())
+        self.shows_lines = bool(verbose)
+        self.count, self.n_timed, self.seconds_per_pair = 0, 0, math.inf
+        self.start = perf_counter()
+        self.was_said = False
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds of work that are left; unknown, hence infinite, before two chunks were timed."""
+        return self.seconds_per_pair * (self.total - self.count) if self.n_timed > 1 else math.inf
+
+    def add(self, n_pairs: int, seconds: float | None = None) -> None:
+        """Count pairs, which took so many seconds of one worker if that is known."""
+        before, self.count = self.count, self.count + n_pairs
+        if seconds is not None:
+            self.n_timed += 1
+            self.seconds_per_pair = min(self.seconds_per_pair, seconds / n_pairs)
+            if self.is_shown and (self.n_timed > 1 or seconds >= FIRST_LOADS):
+                self._say_duration()
+        tenths = [N_LINES * count // self.total for count in (before, self.count)]
+        if self.shows_lines and tenths[0] < tenths[1]:
+            left = (perf_counter() - self.start) / self.count * (self.total - self.count)
+            _say(f"{self.count} of {self.total} pairs, about {_duration(left)} left")
+
+    def _say_duration(self) -> None:
+        expected = self.seconds_per_pair * (self.total - self.count + self.later) / self.n_workers
+        if self.was_said or expected < LONG:
+            return
+        advice = "; n_jobs uses more cores" if self.n_workers == 1 else ""
+        _say(f"about {_duration(expected)} for {self.total + self.later} pairs{advice}")
+        self.was_said = self.shows_lines = True
+
+
+def _is_watched() -> bool:
+    """Return whether this is the main process, in a terminal or notebook."""
+    if multiprocessing.current_process().name != "MainProcess":
+        return False
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+def _duration(seconds: float) -> str:
+    size, unit = next(each for each in _UNITS if seconds < 100 * each[0])
+    return f"{math.ceil(seconds / size)} {unit}"
+
+
+_UNITS = (1, "s"), (60, "min"), (3600, "h"), (math.inf, "h")
+
+
+def _say(line: str) -> None:
+    print(f"skdp: {line}", file=sys.stderr, flush=True)

@@ -61,7 +61,7 @@ class PairSource:
 
     @property
     def facts(self) -> tuple[Any, ...]:
-        """The fields, of which a key is made."""
+        """The fields, from which the store makes its key."""
         return tuple(vars(self).values())
 
     def __call__(self, pairs: Iterable[int]) -> list[Evaluation]:
@@ -233,14 +233,16 @@ def pilot_rows(pairs: Iterable[Evaluation]) -> Pilots:
     return pilots
 
 
-def gather_pilots(chunks: Iterable[Pilots], n_pairs: int) -> tuple[Matrix, Matrix]:
+def gather_pilots(
+    chunks: Iterable[Pilots], n_pairs: int, most: int = MAX_PILOT_VALUES
+) -> tuple[Matrix, Matrix]:
     """Return values and differences of pilot pairs, as many as fit into memory."""
     kept, n_kept = np.empty((2, 0, 0)), 0
     for pair, rows in enumerate(chain.from_iterable(chunks), start=1):
         if rows is not None and rows.size:
             size = rows.shape[1]
             if not n_kept:
-                n_pairs = min(n_pairs, max(pair, MAX_PILOT_VALUES // size))
+                n_pairs = min(n_pairs, max(pair, most // size))
                 kept = np.empty((2, n_pairs - pair + 1, size))  # once: it may fill the memory
             if size == kept.shape[2]:
                 kept[:, n_kept] = rows

@@ -22,8 +22,6 @@ from skdp.core.target import Target
 
 T = TypeVar("T")
 
-MAX_BYTES = 2**27
-MAX_BYTES_OF_RUN = 2**26
 MAX_MADE = 8
 _OVERHEAD = 200  # bytes of an evaluation besides its numbers
 
@@ -50,7 +48,8 @@ class Evaluation(NamedTuple):
 class Store:
     """The evaluations of the runs that were used last, by key and number; safe among threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 2**27, most_of_run: int = 2**26) -> None:
+        self.most, self.most_of_run = most, most_of_run  # bytes
         self._runs: OrderedDict[str, dict[int, Evaluation]] = OrderedDict()
         self._bytes: dict[str, int] = {}
         self._made: OrderedDict[str, Any] = OrderedDict()
@@ -73,14 +72,14 @@ class Store:
         for value in (value for each in found.values() for value in each.values):
             value.flags.writeable = False
         n_bytes = sum(each.n_bytes for each in found.values())
-        if not key or n_bytes * n_in_all > MAX_BYTES_OF_RUN * len(found):
+        if not key or n_bytes * n_in_all > self.most_of_run * len(found):
             return False
         with self._lock:
             run = self._runs.setdefault(key, {})
             run.update(found)
             self._runs.move_to_end(key)
             self._bytes[key] = self._bytes.get(key, 0) + n_bytes
-            while sum(self._bytes.values()) > MAX_BYTES:
+            while sum(self._bytes.values()) > self.most:
                 oldest, _ = self._runs.popitem(last=False)
                 del self._bytes[oldest]
         return True

@@ -5,7 +5,6 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skdp.codes import encoder
 from skdp.codes.encoder import learn_code
 from skdp.codes.water import Noise
 
@@ -20,9 +19,9 @@ def pilots(m=40, d=2500, rank=3, rest=0.01, seed=0):
     return values, 0.02 * (rng.laplace(size=(m, rank)) @ along + rest * rng.normal(size=(m, d)))
 
 
-def learn(values, differences, order=1, deviation=1.0, metric=None, shift=0.2):
+def learn(values, differences, order=1, deviation=1.0, metric=None, shift=0.2, **options):
     noise = Noise(order, deviation)
-    return learn_code(values, differences, metric, noise, n_samples=50, shift=shift)
+    return learn_code(values, differences, metric, noise, n_samples=50, shift=shift, **options)
 
 
 def released(code, values, differences, order, deviation):
@@ -36,13 +35,12 @@ def released(code, values, differences, order, deviation):
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("deviation", [1.0, 10.0])
-def test_as_good_as_the_dense_code_where_values_fill_a_small_space(order, deviation, monkeypatch):
+def test_as_good_as_the_dense_code_where_values_fill_a_small_space(order, deviation):
     values, differences = pilots(80, 200)
     new, held_out = (values[40:], differences[40:])
     errors = []
     for most in (2000, 100):
-        monkeypatch.setattr(encoder, "MAX_DENSE", most)
-        code = learn(values[:40], differences[:40], order, deviation)
+        code = learn(values[:40], differences[:40], order, deviation, most_dense=most)
         decoded, _ = released(code, new, held_out, order, deviation)
         errors.append(np.mean((decoded - new) ** 2))
     assert errors[1] < 1.3 * errors[0]

@@ -40,8 +40,8 @@ from skdp import (
 from skdp.core import identity
 from skdp.core.identity import content_of, key_of, obstacle_of, origin_of
 from skdp.functions import AdditiveTarget, BernsteinTarget
-from skdp.functions.choice import ChoiceTarget
 from skdp.oracles.adapters import as_oracle
+from skdp.release import ChoiceTarget
 from skdp.sensitivity.store import STORE
 
 X = np.random.default_rng(0).uniform(size=(30, 2))

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from skdp import register
 from skdp.core.dataset import Dataset, neighboring_pair
 from skdp.core.target import pair_values
 from skdp.estimators.configuration import without_side_effects
@@ -136,15 +137,20 @@ def test_a_pair_is_two_cold_fits_with_one_seed(estimator):
     assert not hasattr(target.estimator, "classes_")
 
 
-def test_parameters_that_a_fit_might_change_are_cloned(monkeypatch):
-    fit, weights = LinearSVC.fit, {0: 1.0, 1: 2.0, 2: 1.0}
-    target = make_target(LinearSVC(class_weight=weights))
+class Doubling(LinearSVC):
+    """Changes its parameter in each fit."""
 
-    def fit_that_doubles(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         self.class_weight[1] *= 2
-        return fit(self, X, y)
+        return super().fit(X, y, sample_weight)
 
-    monkeypatch.setattr(LinearSVC, "fit", fit_that_doubles)
+
+register(Doubling, ["coef_", "intercept_"])
+
+
+def test_parameters_that_a_fit_might_change_are_cloned():
+    weights = {0: 1.0, 1: 2.0, 2: 1.0}
+    target = make_target(Doubling(class_weight=weights))
     np.testing.assert_array_equal(target(X, y, seed=3), target(X, y, seed=3))
     assert weights == {0: 1.0, 1: 2.0, 2: 1.0}
 

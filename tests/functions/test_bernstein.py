@@ -12,10 +12,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
-from skdp.functions import bernstein as _bernstein
-from skdp.functions.bernstein import BernsteinTransformer
-from skdp.functions.bernstein_basis import bernstein_basis, elevation_matrix
-from skdp.functions.bernstein_order import ORDERS
+from skdp.functions.bernstein import CHUNK_VALUES, BernsteinTransformer
+from skdp.functions.bernstein_basis import ORDERS, bernstein_basis, elevation_matrix
 
 
 def fitted(n_features, **params):
@@ -124,13 +122,14 @@ def test_order_is_chosen_by_score(n_features, noise):
         np.testing.assert_allclose(both, functions[best][:, None] * [1, 1], rtol=1e-6, atol=1e-9)
 
 
-def test_chunks_do_not_change_the_answer(monkeypatch):
+def test_chunks_do_not_change_the_answer():
     bernstein = fitted(3, degree=4)
     rng = np.random.default_rng(0)
-    points, coefficients = rng.random((50, 3)), rng.normal(size=(125, 2))
+    points, coefficients = rng.random((90_000, 3)), rng.normal(size=(125, 2))
+    assert len(points) * coefficients.size / 5 > CHUNK_VALUES
     whole = bernstein.evaluate(coefficients, points)
-    monkeypatch.setattr(_bernstein, "CHUNK_VALUES", 300)
-    np.testing.assert_allclose(bernstein.evaluate(coefficients, points), whole, rtol=1e-13)
+    apart = [bernstein.evaluate(coefficients, some) for some in np.array_split(points, 99)]
+    np.testing.assert_allclose(np.concatenate(apart), whole, rtol=1e-13)
 
 
 @settings(max_examples=60, deadline=None)

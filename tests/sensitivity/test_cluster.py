@@ -18,7 +18,6 @@ from skdp import (
     plan_release,
 )
 from skdp.accounting import PrivacyAccountant
-from skdp.sensitivity import execution
 
 X = np.zeros((5, 1))
 
@@ -52,11 +51,9 @@ def spend_often(accountant, n_spends):
 
 
 @pytest.fixture
-def expected(monkeypatch):
-    """Return the norms of one core, and start workers whatever a job takes from now on."""
-    alone = norms(target=np.mean)
-    monkeypatch.setattr(execution, "STARTUP", 0.0)
-    return alone
+def expected(long_job):
+    """Return the norms of one core."""
+    return norms(n_jobs=1, target=np.mean)
 
 
 @pytest.mark.filterwarnings("ignore")  # of a cluster that loses a worker

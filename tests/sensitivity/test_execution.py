@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils.parallel import Parallel
 
 from skdp import FunctionTarget, PublicDataOracle, SensitivitySampler, UniformOracle
-from skdp.sensitivity import execution, progress
+from skdp.sensitivity import execution
 from skdp.sensitivity.store import STORE
 
 
@@ -21,13 +21,7 @@ def normal(n_samples, rng):
     return rng.normal(size=(n_samples, 1))
 
 
-@pytest.fixture
-def long_job(monkeypatch):
-    """Start workers whatever the job takes."""
-    monkeypatch.setattr(execution, "STARTUP", 0.0)
-
-
-def test_short_jobs_start_no_workers(monkeypatch):
+def test_short_jobs_start_no_workers(monkeypatch, request):
     def refuse(*args, **kwargs):
         raise AssertionError("workers were started")
 
@@ -35,7 +29,7 @@ def test_short_jobs_start_no_workers(monkeypatch):
     monkeypatch.setattr(execution, "Parallel", refuse)
     sampler.sample(np.mean, 10, "l1")
     STORE.clear()
-    monkeypatch.setattr(execution, "STARTUP", 0.0)
+    request.getfixturevalue("long_job")
     with pytest.raises(AssertionError, match="workers were started"):
         sampler.sample(np.mean, 10, "l1")
 
@@ -179,7 +173,7 @@ def test_lines_of_a_run_that_was_asked_to_tell(capsys):
 )
 def test_duration_of_a_long_run_is_said_once(monkeypatch, seconds, n_workers, later, line):
     monkeypatch.setattr(sys, "stderr", stream := Terminal())
-    followed = progress.Progress(100, None, n_workers, later)
+    followed = execution.Progress(100, None, n_workers, later)
     for each in seconds:
         followed.add(1, each)
     assert stream.getvalue().splitlines() == ([] if line is None else [line])
@@ -191,7 +185,7 @@ def test_duration_of_a_long_run_is_said_once(monkeypatch, seconds, n_workers, la
 def test_silence(monkeypatch, where):
     shown = io.StringIO() if where == "nobody looks" else Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setattr(progress, "LONG", 1e9 if where == "short run" else -1.0)
+    monkeypatch.setattr(execution, "LONG", 1e9 if where == "short run" else -1.0)
     if where == "worker":
         worker = types.SimpleNamespace(name="LokyProcess-1")
         monkeypatch.setattr(multiprocessing, "current_process", lambda: worker)

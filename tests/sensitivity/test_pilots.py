@@ -8,8 +8,8 @@ from scipy.stats import multivariate_normal
 
 from skdp import LaplaceMechanism, SensitivitySampler, release
 from skdp.functions import AdditiveTarget
-from skdp.sensitivity import pairs as pairs_module
-from skdp.sensitivity import sampler as sampler_module
+from skdp.sensitivity.pairs import gather_pilots
+from skdp.sensitivity.sampler import MAX_PILOT_PAIRS
 
 DATA = np.random.default_rng(0).normal(size=(50, 3))
 
@@ -82,14 +82,10 @@ def test_failed_pairs_are_left_out():
     assert len(calls) == 40
 
 
-def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(pairs_module, "MAX_PILOT_VALUES", 20)
-    assert sampler().pilots(mean, 5)[1].shape == (6, 3)
-    monkeypatch.setattr(pairs_module, "MAX_PILOT_VALUES", 2)
-    assert sampler().pilots(mean, 5)[1].shape == (1, 3)
-    monkeypatch.setattr(sampler_module, "MAX_PILOT_PAIRS", 9)
-    monkeypatch.setattr(pairs_module, "MAX_PILOT_VALUES", 10**6)
-    assert sampler().pilots(mean, 5)[1].shape == (9, 3)
+def test_memory_is_bounded():
+    rows = [[np.ones((2, 3))] * 40]
+    assert [len(gather_pilots(rows, 40, most)[1]) for most in (20, 2, 10**6)] == [6, 1, 40]
+    assert sampler(n_pairs=1100).pilots(mean, 5)[1].shape == (MAX_PILOT_PAIRS, 3)
 
 
 def additive(X):

@@ -79,11 +79,10 @@ def test_the_seed_is_recorded_and_draws_all_again(random_state):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("seconds", [0.0, 1e-3, 1e9])
-def test_norms_do_not_depend_on_workers_or_chunks(monkeypatch, n_jobs, seconds):
+def test_norms_do_not_depend_on_workers_or_chunks(long_job, monkeypatch, n_jobs, seconds):
     sampler = SensitivitySampler(exponential, gamma=0.1, n_pairs=40, random_state=3)
     expected, pilots = sampler.sample(np.mean, 20, "l1"), sampler.pilots(np.mean, 20)
     monkeypatch.setattr(execution, "CHUNK_SECONDS", seconds)
-    monkeypatch.setattr(execution, "STARTUP", 0.0)  # workers even for so little
     with parallel_config(backend="threading"):  # other processes are seen in test_execution.py
         estimate = sampler.set_params(n_jobs=n_jobs).sample(np.mean, 20, "l1")
         again = sampler.pilots(np.mean, 20)

@@ -21,7 +21,6 @@ from skdp import (
 )
 from skdp.codes.encoder import with_learned_code
 from skdp.core import identity
-from skdp.sensitivity import store
 from skdp.sensitivity.store import MAX_MADE, STORE, Evaluation, Store
 
 ORACLE = UniformOracle([(0, 1)], y_bounds=(0, 1))
@@ -134,17 +133,16 @@ def test_an_edited_table_is_another_oracle():
     assert sample(oracle=oracle)[1] == 40
 
 
-def test_memory_in_the_process_is_bounded(monkeypatch):
+def test_memory_in_the_process_is_bounded():
     value = Evaluation((np.zeros(100),))
-    monkeypatch.setattr(store, "MAX_BYTES", 5 * value.n_bytes)
-    monkeypatch.setattr(store, "MAX_BYTES_OF_RUN", 2 * value.n_bytes)
+    small = Store(5 * value.n_bytes, 2 * value.n_bytes)
     for key in "abc":
-        assert STORE.keep(key, {0: value, 1: value}, 2)
-    assert [len(STORE.find(key)) for key in "abc"] == [0, 2, 2]  # the oldest went
-    assert not STORE.keep("d", {0: value}, 3)
-    assert not STORE.find("d")
+        assert small.keep(key, {0: value, 1: value}, 2)
+    assert [len(small.find(key)) for key in "abc"] == [0, 2, 2]  # the oldest went
+    assert not small.keep("d", {0: value}, 3)
+    assert not small.find("d")
     with pytest.raises(ValueError, match="read-only"):
-        STORE.find("b")[0].values[0][:] = 1
+        small.find("b")[0].values[0][:] = 1
 
 
 def test_threads_share_it_and_pickles_hold_none():

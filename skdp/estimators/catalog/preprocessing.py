@@ -40,14 +40,14 @@ def _finish_variances(released: Estimator, public_fit: Estimator) -> None:
 def _finish_min_max_scaler(released: Estimator, public_fit: Estimator) -> None:
     """Sort minimum and maximum; recompute scale and offset."""
     ends = np.sort([released.data_min_, released.data_max_], axis=0)
-    rebuilt = _refitted(released, ends)
+    rebuilt = _refit(released, ends)
     for name in ("data_min_", "data_max_", "data_range_", "scale_", "min_"):
         setattr(released, name, getattr(rebuilt, name))
 
 
 def _finish_max_abs_scaler(released: Estimator, public_fit: Estimator) -> None:
     """Recompute the scale from the maximum."""
-    released.scale_ = _refitted(released, released.max_abs_[None]).scale_
+    released.scale_ = _refit(released, released.max_abs_[None]).scale_
 
 
 def _read_bin_edges(fitted: Estimator, public_fit: Estimator) -> Values:
@@ -71,7 +71,7 @@ def _finish_bins(released: Estimator, public_fit: Estimator) -> None:
     released.bin_edges_[:] = edges
 
 
-def _refitted(released: Estimator, rows: NDArray) -> Estimator:
+def _refit(released: Estimator, rows: NDArray) -> Estimator:
     """Let scikit-learn derive other attributes, by a fit to the released values."""
     return clone(released).set_output(transform="default").fit(rows)
 
