@@ -155,9 +155,9 @@ def test_dates_are_no_numbers(name):
     """Even where a step drops or encodes them: a missing one is read as the least of all."""
     columns = make_column_transformer(("drop", [-1]), remainder="passthrough")
     model = private(make_pipeline(columns, Ridge()), np.ones((40, 1)), np.arange(40.0))
-    with pytest.raises(ValueError, match="X holds dates"):
+    with pytest.raises(ValueError, match=r"X holds .*dates to days since"):
         model.fit(DATES[name], np.arange(40.0))
-    with pytest.raises(ValueError, match="y holds dates"):
+    with pytest.raises(ValueError, match=r"y holds .*dates to days since"):
         model.fit(np.ones((40, 1)), DATES["array"])
 
 
@@ -465,10 +465,11 @@ def test_an_estimate_without_weights_does_not_serve_a_weighted_fit():
     assert model.fit(X, y, sample_weight=WEIGHTS).sensitivity_ == estimate
 
 
+@pytest.mark.skipif(not hasattr(pl, "Int128"), reason="an older polars has no such type")
 @pytest.mark.parametrize("sensitivity", ["sampled", "known"])
 def test_types_that_cannot_be_predicted_on_are_refused_before_payment(sensitivity):
-    """By a rehearsal on the declared types: trees, of which predict takes more, are not."""
-    number, frame = pl.Decimal(20, 3), pl.DataFrame(X, schema=["a", "b", "c"])
+    """By a rehearsal on the declared types."""
+    number, frame = pl.Int128, pl.DataFrame(np.rint(9 * X), schema=["a", "b", "c"])
     exact = frame.with_columns(pl.col("a", "b", "c").cast(number), pl.Series("n", np.arange(N)))
     public = pl.DataFrame(X_public, schema=["a", "b", "c"]).with_columns(n=pl.lit(1.5))
     budget = PrivacyAccountant(":memory:", epsilon=9.0)
@@ -476,13 +477,10 @@ def test_types_that_cannot_be_predicted_on_are_refused_before_payment(sensitivit
     oracle = PublicDataOracle(public, public_labels)
     options["sensitivity"] = helpers.sampler(oracle) if sensitivity == "sampled" else 0.1
     model = helpers.private(LogisticRegression(), **options)
-    rule = "types on which the estimator can predict. Got .*Decimal"
+    rule = "types on which the estimator can predict. Got .*Int128"
     for run in (lambda: model.plan(N, (exact, labels)), lambda: model.fit(exact, labels)):
         with pytest.raises(TypeError, match=rule):
             run()
     assert budget.total().epsilon == 0
     doubles = exact.cast(pl.Float64)
     assert model.fit(doubles, labels).predict(doubles).shape == (N,)
-    if sensitivity == "sampled":
-        model.set_params(estimator=DecisionTreeClassifier(max_depth=2))
-        assert model.fit(exact, labels).predict(exact).shape == (N,)

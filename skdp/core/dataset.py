@@ -154,6 +154,22 @@ def take_records(container: Container, indices: NDArray[np.integer]) -> Containe
     return [row.copy() if isinstance(row, list) else row for row in taken]
 
 
+def summed_rows(container: Container) -> Container:
+    """Return new sparse rows without duplicates and zeros, each sorted and summed by itself.
+
+    Left to itself, scipy sorts all rows where one is unsorted, and so sums others in another order.
+    """
+    if container.format not in ("csr", "csc"):
+        container = container.tocoo(copy=True)
+        container.has_canonical_format = True  # else scipy sums here
+    rows = container.tocsr(copy=True)
+    rows.eliminate_zeros()  # of which another record in a block of a bsr may have made some
+    rows.has_sorted_indices = rows.has_canonical_format = False
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
+
+
 def narrowed(array: NDArray) -> NDArray:
     """Make words as wide as the longest one of these, where others may have been longer."""
     kind = array.dtype.kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from contextlib import suppress
 from numbers import Real
@@ -43,6 +44,30 @@ def is_of_dates(dtype: DType) -> bool:
     return kind_of(getattr(getattr(dtype, "categories", None), "dtype", dtype)) in "Mm"
 
 
+LEAVES = re.compile(
+    r"(bool(ean)?|u?int\d+|float(\d+)?|halffloat|double|object|category|enum|str|(large_)?string"
+    r"|(large_)?binary)(\[pyarrow\])?"
+)
+
+
+REMEDIES = {  # by words in the name of a type
+    "date|time|duration|period": "dates to days since a fixed date",
+    "decimal": "decimals by astype(float) or cast(polars.Float64)",
+    "dictionary": "dictionaries by astype(str)",
+    "sparse": "sparse columns by sparse.to_dense()",
+    "": "to columns of numbers, texts or declared categories",
+}
+
+
+def remedy_of(dtype: DType) -> str:
+    """Say how to convert a type whose unit, scale or part may be read off entries; else empty."""
+    name = "dates" if is_of_dates(dtype) else str(dtype).lower()
+    is_leaf = LEAVES.fullmatch(name.partition("(")[0]) is not None
+    if isinstance(dtype, np.dtype):
+        is_leaf = dtype.kind in "biufcOUST"
+    return "" if is_leaf else next(REMEDIES[each] for each in REMEDIES if re.search(each, name))
+
+
 def is_object(dtype: DType) -> bool:
     """Return whether entries may be anything."""
     return str(dtype) in ("object", "Object")
@@ -69,8 +94,9 @@ def series_of(kind: type, name: object, values: Container, dtype: DType) -> Cont
     if is_object(values.dtype) and kind_of(dtype) == "f":
         values = cast(np.asarray(values, dtype=object), np.dtype(float), place)
     series = kind(name, values) if polars else kind(values).reset_index(drop=True).rename(name)
-    if series.dtype == dtype:
-        return series
+    if series.dtype == dtype:  # also if the same categories stand in another order
+        has_order = polars or not categories_of(dtype)
+        return series if has_order else series.cat.set_categories(dtype.categories)
     made: Container = None
     if _may_hold(dtype, series.dtype):
         with suppress(Exception):  # each library has errors of its own

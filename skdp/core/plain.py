@@ -14,19 +14,23 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import as_series, belongs_to, n_records, narrowed
+from skdp.core.dataset import as_series, belongs_to, n_records, narrowed, summed_rows
 from skdp.core.dtypes import (
     DType,
     categories_of,
     holds_numbers,
     is_gap,
-    is_of_dates,
     kind_of,
     objects,
+    remedy_of,
 )
 from skdp.core.types import Container
 
 MISSING_LABELS = "Input y contains labels that are missing, or of several types."
+NO_LEAVES = (
+    "values{} of a type whose unit, scale or parts other records may have decided. Convert them, "
+    "in the oracle's records and the private ones: "
+)
 FILLED = {  # by the library of X
     "numpy": "numpy.where(numpy.isnan(X), numpy.nanmedian(X_public, axis=0), X)",
     "pandas": "X.fillna(X_public.mode().iloc[0])",
@@ -45,31 +49,40 @@ def plain(container: Container, part: str, takes_lists: bool = False) -> Contain
             f"The private {part} must be an array, a sparse matrix, a frame or a series, which "
             f"declare a type. Got a list: write numpy.asarray({part}, dtype=float)."
         )
+    made: Container = container
     if sparse.issparse(container):
-        return container.tocsr()
-    if belongs_to(container, "pandas"):
-        for name in map(str, dtypes_of(container)):
-            if name.startswith("Sparse") or "dictionary" in name:
-                line = "sparse.to_dense()" if name.startswith("Sparse") else "astype(str)"
-                raise TypeError(
-                    f"The private {part} has columns of a type that does not store each record by "
-                    f"itself, such as {name.partition('[')[0]}. Convert them, by {part}.{line}."
-                )
-        container = container.reset_index(drop=True)
-        container.attrs = {}  # which each block would see
-        return container
-    if belongs_to(container, "polars"):  # the code of a category depends on other records
+        made = summed_rows(container)
+    elif belongs_to(container, "pandas"):  # attributes, which each block would see, stay behind
+        pandas = sys.modules["pandas"]
+        made = pandas.DataFrame(container) if is_table(container) else pandas.Series(container)
+        made = made.reset_index(drop=True)
+    elif belongs_to(container, "polars"):  # the code of a category depends on other records
         texts = {sys.modules["polars"].Categorical: sys.modules["polars"].String}
-        if is_table(container):
-            return container.cast(texts)
-        return container.to_frame().cast(texts).to_series()
-    if type(container) not in (np.ndarray, np.memmap) or container.dtype.kind == "V":
-        given = type(container).__name__ if container.dtype.kind != "V" else "a structured one"
+        made = container if is_table(container) else container.to_frame()
+        made = made.cast(texts) if is_table(container) else made.cast(texts).to_series()
+    elif type(container) in (np.ndarray, np.memmap):
+        dtype = container.dtype.str if container.dtype.metadata else None  # which would stay
+        made = narrowed(np.ascontiguousarray(container, dtype))
+    else:
         raise TypeError(
-            f"The private {part} must be a plain array. Got {given}. Pass a plain array of its "
-            "values, or a frame."
+            f"The private {part} must be a plain array. Got {type(container).__name__}. Pass a "
+            "plain array of its values, or a frame."
         )
-    return narrowed(np.ascontiguousarray(container))
+    lines = ", ".join(sorted({*map(remedy_of, dtypes_of(made))} - {""}))
+    refuse_types(part, made, lambda dtype: remedy_of(dtype) != "", NO_LEAVES + lines)
+    return made
+
+
+def refuse_types(
+    part: str, values: Container, are_refused: Callable[[DType], bool], said: str
+) -> None:
+    """Refuse columns by their types alone."""
+    refused = list(map(are_refused, dtypes_of(values)))
+    if any(refused):
+        named = zip(getattr(values, "columns", ()), refused, strict=False)
+        names = [name for name, is_refused in named if is_refused]
+        where = f" in the columns {shorten(names)}" if names else ""
+        raise ValueError(f"{part} holds {said.format(where)}.")
 
 
 def columns_of(container: Container) -> list[Container]:
@@ -83,9 +96,7 @@ def columns_of(container: Container) -> list[Container]:
 
 def dtypes_of(container: Container) -> list[DType]:
     """List the declared types of a container, one for each column of a frame."""
-    if belongs_to(container, "pandas", "polars"):
-        return [column.dtype for column in columns_of(container)]
-    return [container.dtype]
+    return [*container.dtypes] if is_table(container) else [container.dtype]
 
 
 def is_table(container: Container) -> bool:
@@ -170,7 +181,7 @@ def _labels_of_series(y: Container) -> NDArray:
             raise ValueError(MISSING_LABELS)
         return as_labels(y.cat.categories.to_series())[codes]
     if not holds_numbers(y.dtype):
-        return _as_words(y.to_numpy() if is_of_dates(y.dtype) else objects(y))
+        return _as_words(objects(y))
     if isinstance(y.dtype, np.dtype):
         return y.to_numpy()
     if kind_of(y.dtype) == "f":

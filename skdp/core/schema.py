@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import NAMES, Dataset, belongs_to, index_dtype, with_index_dtype
+from skdp.core.dataset import (
+    NAMES,
+    Dataset,
+    belongs_to,
+    index_dtype,
+    summed_rows,
+    with_index_dtype,
+)
 from skdp.core.dtypes import (
     DType,
     MisfitError,
@@ -126,17 +133,13 @@ class Form:
         self._check_shape(container.shape[1:])
         rows = container.tocsr()
         data = cast(rows.data, self.dtypes[0])
-        if data is not rows.data:
-            rows = type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)
-        if not rows.has_canonical_format or not rows.data.all():
-            rows = rows.copy()
-            rows.sum_duplicates()
-            rows.eliminate_zeros()
+        rows = summed_rows(type(rows)((data, rows.indices, rows.indptr), shape=rows.shape))
         return with_index_dtype(self.kind(rows), self.index_dtype)
 
     def _frame(self, container: Container) -> Container:
         given = Form.of(container)
-        if given == self:
+        orders = [[*map(categories_of, form.dtypes)] for form in (given, self)]
+        if given == self and orders[0] == orders[1]:
             labeled = hasattr(container, "reset_index")
             return container.reset_index(drop=True) if labeled else container
         if len(set(self.names)) < len(self.names):

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from skdp.core.checks import check_rules, is_real, shown
-from skdp.core.dataset import validate_rows
+from skdp.core.dataset import summed_rows, validate_rows
 from skdp.core.types import Container
 
 EPS = float(np.finfo(np.float64).eps)
@@ -70,13 +70,14 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _rows(self, X: Container, reset: bool) -> Container:
         """Return a copy in doubles without gaps."""
         validate = validate_data if reset else validate_rows
+        formats = "csr", "csc", "coo", "bsr"
         rows = validate(
-            self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, copy=True
+            self, X, accept_sparse=formats, dtype=np.float64, ensure_all_finite=False, copy=True
         )
         rows = rows.astype(np.float64, copy=False)  # sparse columns of pandas keep their type
         if not sparse.issparse(rows):
             return np.where(np.isnan(rows), 0.0, rows)
-        rows.sum_duplicates()
+        rows = summed_rows(rows)
         rows.data[np.isnan(rows.data)] = 0.0
         return rows
 

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.core.checks import shorten
 from skdp.core.dataset import Dataset, belongs_to, n_records
-from skdp.core.dtypes import DType, holds_numbers, is_gap, is_object, is_of_dates
+from skdp.core.dtypes import holds_numbers, is_gap, is_object
 from skdp.core.plain import (
     MISSING_LABELS,
     as_array,
@@ -32,6 +32,7 @@ from skdp.core.plain import (
     labels_among,
     numeric_parts,
     plain,
+    refuse_types,
     with_doubles,
 )
 from skdp.core.types import Container, Matrix
@@ -54,12 +55,10 @@ def _check_responses(
 ) -> NDArray:
     """Return labels in the type of the public ones, or as declared; other responses in doubles."""
     kind = tags.estimator_type
-    if kind != "classifier" and not isinstance(y, list):
-        _refuse_types("y", y, is_of_dates, DATES)
     if kind == "classifier" and classes is not None:
         y = labels_among(_responses(y), classes)
     elif kind != "classifier" and is_plain:
-        _refuse_types("y", y, lambda dtype: not holds_numbers(dtype), NO_NUMBERS)
+        refuse_types("y", y, lambda dtype: not holds_numbers(dtype), NO_NUMBERS)
         y = as_doubles(y)
     elif isinstance(y, list) and kind != "regressor" and len({*map(type, as_objects(y).flat)}) > 1:
         raise ValueError(MISSING_LABELS)  # else one of them would decide about the type of all
@@ -135,13 +134,12 @@ def _check_features(X: Container, tags: Tags, is_plain: bool) -> Container:
     if is_table(X) and len(set(X.columns)) < len(X.columns):
         raise ValueError("X must have columns with names of their own. Got some that repeat.")
     dtypes = dtypes_of(X)
-    _refuse_types("X", X, is_of_dates, DATES)
     if any(getattr(dtype, "kind", "") == "c" for dtype in dtypes):
         raise ValueError("Complex data not supported: X must be real.")
     takes_words = takes.categorical or takes.string
     if is_plain:
         if not takes_words:
-            _refuse_types("X", X, is_object, NO_NUMBERS)
+            refuse_types("X", X, is_object, NO_NUMBERS)
         return with_doubles(X)
     X = X if takes_words else _with_floats(X)
     for _, numbers in numeric_parts(X):
@@ -186,26 +184,10 @@ def _check_finite(numbers: object, tags: Tags) -> None:
         raise ValueError(flaw)
 
 
-DATES = (
-    "dates or durations{}, which are no numbers. Make numbers of them before, such as days since a "
-    "fixed date, in the oracle's records and the private ones."
-)  # a missing one would be read as the least number of all
 NO_NUMBERS = (
     "objects or words{}, and numbers are needed: what is none would count as 0. Convert them, in "
-    "the oracle's records and the private ones, as by astype(float)."
+    "the oracle's records and the private ones, as by astype(float)"
 )
-
-
-def _refuse_types(
-    part: str, values: Container, are_refused: Callable[[DType], bool], said: str
-) -> None:
-    """Refuse columns by their types alone."""
-    refused = list(map(are_refused, dtypes_of(values)))
-    if any(refused):
-        named = zip(getattr(values, "columns", ()), refused, strict=False)
-        names = [name for name, is_refused in named if is_refused]
-        where = f" in the columns {shorten(names)}" if names else ""
-        raise ValueError(f"{part} holds {said.format(where)}")
 
 
 def _as_floats(values: Container, name: str) -> Matrix:

@@ -188,16 +188,14 @@ def test_a_form_that_cannot_be_made_up_is_not_tried():
     columns = [
         pd.Categorical(np.arange(N) % 2),
         pd.Categorical([None] * N),
-        pd.period_range("2000", periods=N),
-        pd.cut(frame["x"], 3).astype(object).astype("interval"),
+        pd.cut(frame["x"], 3),
     ]
     frames = [frame.assign(g=column) for column in columns]
     frames.append(pd.DataFrame(X, columns=["x", "x"]))
-    frames.append(pl.DataFrame({"x": X[:, 0], "g": X.tolist()}))
     for each in frames:
         assert np.shape(release(len, each, mechanism=NOISE, sensitivity=1.0).value) == ()
     pairs = np.ones(N, dtype=[("a", float), ("b", int)])
-    with pytest.raises(TypeError, match="Got a structured one"):
+    with pytest.raises(ValueError, match=r"X holds .* to columns of numbers"):
         release(lambda X: X["a"].mean(), pairs, mechanism=NOISE, sensitivity=1.0)
 
 
