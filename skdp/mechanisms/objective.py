@@ -191,7 +191,8 @@ class ObjectivePerturbation:
         rounded = math.ldexp(math.sqrt(self.n_weights), lattice.exponent)
         error = objective.error + rounded / penalty + FINEST * most
         sensitivity = 2 * math.sqrt(self.n_weights) * error
-        return LaplaceMechanism(self.last, code=None).release(found, sensitivity, source)
+        last = min(self.last, 1.0)  # with more, the last lattice would be too fine for it
+        return LaplaceMechanism(last, code=None).release(found, sensitivity, source)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.mechanisms.base import ByteSource
-from skdp.mechanisms.discrete import discrete_gaussian, discrete_laplace
+from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian, discrete_laplace
 from skdp.mechanisms.noise import Lattice
 
 Table = NDArray[np.float64]  # (cell, class)
@@ -55,6 +55,14 @@ class TableNoise:
         if self.mu is None:
             return math.ceil(Fraction(2 * self.n_tables << BITS) / Fraction(self.epsilon))
         return math.ceil(math.ldexp(math.sqrt(2 * self.n_tables) * (1 + 1e-12) / self.mu, BITS))
+
+    @property
+    def can_be_drawn(self) -> bool:
+        """Whether the scale is at most what integer noise may have."""
+        share, needed = self.epsilon, 2.0 * self.n_tables
+        if self.mu is not None:
+            share, needed = self.mu, math.sqrt(needed)
+        return share * MAX_SCALE >= math.ldexp(needed, BITS) * (1 + 1e-9)
 
     @property
     def deviation(self) -> float:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from skdp.core.checks import check_kind, check_rules, shown
+from skdp.core.dataset import belongs_to
 from skdp.core.dtypes import kind_of
 from skdp.core.types import Container
 from skdp.tables.columns import Category, Number
@@ -132,12 +134,27 @@ class Schema:
             columns, declared = [*columns, y], [*declared, ("y", self.response)]
         for given, (name, column) in zip(columns, declared, strict=True):
             dtype = getattr(given, "dtype", None)
-            if dtype is not None and not can_hold(dtype, column.fits, column.has_numbers):
+            is_number = isinstance(column, Number)
+            if dtype is not None and not can_hold(dtype, is_number, column.has_numbers):
+                wanted = "numbers" if is_number else "the declared values"
                 raise TypeError(
                     f"The type of {name} cannot hold what the Schema declares, {column}. "
-                    "Convert it before."
+                    f"Convert it to a type of {wanted}."
                 )
         return columns, n
+
+    def typed(self, X: Container, names: Iterable[object]) -> Container:
+        """Give columns of words in a frame the type of their declared categories, and no other."""
+        for name in names:
+            column: Any = self.columns[name]
+            if belongs_to(X, "polars"):
+                words, polars = [str(value) for value in column.values], sys.modules["polars"]
+                kept = [words[cell] for cell in column.cells(X[name])]
+                X = X.with_columns(polars.Series(name, kept, polars.Enum(words)))
+            else:
+                made = sys.modules["pandas"].Categorical
+                X[name] = made.from_codes(column.cells(X[name]), column.values)
+        return X
 
 
 def _column_like(column: Container) -> Number | Category:
