@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from skdp import (
     Category,
@@ -17,7 +18,9 @@ from skdp import (
     LaplaceMechanism,
     Number,
     PrivateEstimator,
+    SampleAndAggregate,
     Schema,
+    SensitivitySampler,
     release_oracle,
 )
 from skdp.accounting import PrivacyAccountant
@@ -152,3 +155,66 @@ def test_no_method_of_an_entry_is_called_by_a_fit(place):
         random_state=0,
     )
     assert len(fitted.fit(records, Y).predict(X.astype(object))) == len(X)
+
+
+def frame(container):
+    """Many records, whose columns have these types."""
+    records, labels = made_up(2000, seed=2)
+    if container.startswith("polars"):
+        made = pl.DataFrame({name: records[name].tolist() for name in records})
+        kinds = {"Enum": pl.Enum(["public", "private", "2"]), "Categorical": pl.Categorical}
+        return made.cast({"work": kinds[container.split()[1]]}), labels
+    if container in ("arrow", "large"):
+        pytest.importorskip("pyarrow")
+    make = CONTAINERS[container]
+    return pd.DataFrame({name: make(records[name].tolist(), name) for name in records}), labels
+
+
+def private(estimator, schema=SCHEMA, mechanism=PURE, **options):
+    chosen = ClassTables(schema, random_state=0)
+    options = {"mechanism": mechanism, "sensitivity": chosen, "random_state": 0} | options
+    return PrivateEstimator(estimator, accountant=unlimited(), **options)
+
+
+@pytest.mark.parametrize("container", [*CONTAINERS, "polars Enum", "polars Categorical"])
+@pytest.mark.parametrize("estimator", [LogisticRegression(), HistGradientBoostingClassifier()])
+def test_columns_of_any_declared_type_are_learned_from(container, estimator):
+    records, labels = frame(container)
+    assert private(estimator).fit(records, labels).score(records, labels) > 0.85
+
+
+@pytest.mark.parametrize("mechanism", [PURE, DELTA], ids=["pure", "delta"])
+@pytest.mark.parametrize("estimator", [Ridge(), HistGradientBoostingRegressor()])
+def test_odd_responses_are_cells_of_their_range(estimator, mechanism):
+    rng = np.random.default_rng(0)
+    records = pd.DataFrame({"a": rng.uniform(0, 10, 2000)})
+    schema = Schema({"a": Number(0, 10)}, y_range=(0, 20))
+    response = (2 * records["a"] + rng.normal(size=2000)).astype(object)
+    fitted = private(estimator, schema, mechanism).fit(records, response)
+    assert fitted.score(records, response.astype(float)) > 0.8
+    base = fitted._release.numbers["a"]
+    for odd in (None, np.nan, np.inf, "7", "x", 1j, [1], 10**400, pd.NA, FAILING[0]):
+        other = [*response[:-1], odd]
+        again = private(estimator, schema, mechanism).fit(records, pd.Series(other, dtype=object))
+        assert np.abs(again._release.numbers["a"] - base).sum() <= 2
+        assert str(again.guarantee_) == str(fitted.guarantee_)
+
+
+def test_a_released_oracle_is_a_prior_and_draws_pairs():
+    """At no further cost, as it was paid for."""
+    rng, schema = np.random.default_rng(0), Schema({0: Number(0, 9), 1: Number(0, 9)}, [0, 1])
+    labels = rng.integers(2, size=2000)
+    records = np.clip(rng.normal(3 + 3 * labels[:, None], 1, (2000, 2)), 0, 9)
+    oracle = release_oracle(
+        records, labels, schema=schema, mechanism=PURE, accountant=unlimited(), random_state=0
+    )
+    for sensitivity, prior in ((SampleAndAggregate(10), oracle), (oracle_pairs(oracle), None)):
+        fitted = private(
+            LogisticRegression(), sensitivity=sensitivity, prior=prior, classes=[0, 1]
+        ).fit(records, labels)
+        assert fitted.score(records, labels) > 0.9
+        assert fitted.guarantee_.epsilon == 1.0
+
+
+def oracle_pairs(oracle):
+    return SensitivitySampler(oracle, gamma=0.3, n_pairs=20, random_state=0)
