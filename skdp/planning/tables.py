@@ -32,7 +32,7 @@ from skdp.mechanisms.noise import byte_source
 from skdp.planning.making import Draft, check_mechanism, least_spend, make_plan
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.tables.columns import Category, Number
-from skdp.tables.encoder import DeclaredValues
+from skdp.tables.encoder import DeclaredValues, with_categories
 from skdp.tables.release import ClassTables, Design, ReleasedOracle, release_tables
 from skdp.tables.schema import Schema
 from skdp.tables.values import library_of, together
@@ -141,12 +141,12 @@ class TablesTarget(Target):
         return numbers, labels
 
     def _teach(self, oracle: ReleasedOracle, n_draws: int, is_encoded: bool) -> Estimator:
-        """Fit the estimator to draws, in the form of the private records."""
-        X, y = oracle(n_draws, streams(self.seed, TABLES)[0])
+        """Fit the estimator to draws, behind a step that reads records as they were counted."""
         from sklearn.pipeline import make_pipeline  # its import takes time
 
-        front = oracle.encoder_ if is_encoded else self.values
-        student = make_pipeline(clone(front), clone(self.student))
+        X, y = oracle(n_draws, streams(self.seed, TABLES)[0])
+        first = oracle.encoder_ if is_encoded else self.declared_values
+        student = make_pipeline(clone(first), clone(self.student))
         with warnings.catch_warnings(), seeded(0):
             warnings.simplefilter("ignore")  # of a fit to noisy numbers
             return clean_copy(fit_seeded(student, Dataset(X, y)))
@@ -155,7 +155,7 @@ class TablesTarget(Target):
         """Fit to public draws, and predict, before anything is paid for."""
         flat, schema = self.oracle(np.zeros(self.shape)), self.chosen.schema
         names, typed = list(getattr(example.X, "columns", schema.columns)), _typed(example.X)
-        self.values = DeclaredValues(schema, names, self.library, typed)
+        self.declared_values = DeclaredValues(schema, names, self.library, typed)
         corners = made_up(schema, self.library).X
         module = type(self.student).__module__.split(".")
         self.is_encoded = module[0] == "sklearn" and module[1] in ENCODED
@@ -216,7 +216,8 @@ def check_declared(schema: Schema, dataset: Dataset) -> Dataset:
             f"X must have the declared columns alone. Got {shorten(others)} besides: drop them, or "
             "declare them in the Schema."
         )
-    X = schema.typed(plain(X, "X", takes_lists=True), _typed(X))  # private ones may tell something
+    X = plain(X, "X", takes_lists=True)
+    X = with_categories(X, schema, _typed(X))  # those of a private type may tell of a person
     if categories_of(getattr(y, "dtype", None)) is not None:
         y = schema.response.clipped(y)
     return Dataset(X, y)

@@ -1,14 +1,16 @@
-"""The encoder of released class tables: each column becomes its released log odds."""
+"""First steps of released models: entries become released log odds, or declared values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Self
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from skdp.core.dataset import belongs_to
 from skdp.core.types import Container
 from skdp.tables.columns import Number
 from skdp.tables.counts import Table
@@ -115,4 +117,18 @@ class DeclaredValues(Front):
         """Return the declared values of records."""
         read = dict(zip(self.schema.columns, self.schema.read(X)[0], strict=True))
         made = {name: self.schema.columns[name].clipped(read[name]) for name in self.names}
-        return self.schema.typed(together(made, self.library), self.categories)
+        return with_categories(together(made, self.library), self.schema, self.categories)
+
+
+def with_categories(X: Container, schema: Schema, names: Iterable[object]) -> Container:
+    """Give columns of a new frame the type of their declared categories, and no other."""
+    for name in names:
+        column: Any = schema.columns[name]
+        cells = column.cells(X[name])
+        if belongs_to(X, "polars"):
+            words = [str(value) for value in column.values]
+            kept, kind = [words[cell] for cell in cells], sys.modules["polars"].Enum(words)
+            X = X.with_columns(type(X[name])(name, kept, kind))
+        else:
+            X[name] = sys.modules["pandas"].Categorical.from_codes(cells, column.values)
+    return X

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from skdp.core.checks import check_kind, check_rules, shown
-from skdp.core.dataset import belongs_to
 from skdp.core.dtypes import kind_of
 from skdp.core.types import Container
 from skdp.tables.columns import Category, Number
@@ -142,19 +140,6 @@ class Schema:
                     f"Convert it to a type of {wanted}."
                 )
         return columns, n
-
-    def typed(self, X: Container, names: Iterable[object]) -> Container:
-        """Give columns of words in a frame the type of their declared categories, and no other."""
-        for name in names:
-            column: Any = self.columns[name]
-            if belongs_to(X, "polars"):
-                words, polars = [str(value) for value in column.values], sys.modules["polars"]
-                kept = [words[cell] for cell in column.cells(X[name])]
-                X = X.with_columns(polars.Series(name, kept, polars.Enum(words)))
-            else:
-                made = sys.modules["pandas"].Categorical
-                X[name] = made.from_codes(column.cells(X[name]), column.values)
-        return X
 
 
 def _column_like(column: Container) -> Number | Category:
