@@ -32,7 +32,7 @@ from skdp.mechanisms.noise import byte_source
 from skdp.planning.making import Draft, check_mechanism, least_spend, make_plan
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.tables.columns import Category, Number
-from skdp.tables.encoder import DeclaredValues, with_categories
+from skdp.tables.encoder import declared_values, with_categories
 from skdp.tables.release import ClassTables, Design, ReleasedOracle, release_tables
 from skdp.tables.schema import Schema
 from skdp.tables.values import library_of, together
@@ -143,10 +143,11 @@ class TablesTarget(Target):
     def _teach(self, oracle: ReleasedOracle, n_draws: int, is_encoded: bool) -> Estimator:
         """Fit the estimator to draws, behind a step that reads records as they were counted."""
         from sklearn.pipeline import make_pipeline  # its import takes time
+        from sklearn.preprocessing import FunctionTransformer
 
         X, y = oracle(n_draws, streams(self.seed, TABLES)[0])
-        first = oracle.encoder_ if is_encoded else self.declared_values
-        student = make_pipeline(clone(first), clone(self.student))
+        raw = FunctionTransformer(declared_values, kw_args=self.form)
+        student = make_pipeline(oracle.encoder_ if is_encoded else raw, clone(self.student))
         with warnings.catch_warnings(), seeded(0):
             warnings.simplefilter("ignore")  # of a fit to noisy numbers
             return clean_copy(fit_seeded(student, Dataset(X, y)))
@@ -154,8 +155,9 @@ class TablesTarget(Target):
     def _try(self, example: Dataset) -> None:
         """Fit to public draws, and predict, before anything is paid for."""
         flat, schema = self.oracle(np.zeros(self.shape)), self.chosen.schema
-        names, typed = list(getattr(example.X, "columns", schema.columns)), _typed(example.X)
-        self.declared_values = DeclaredValues(schema, names, self.library, typed)
+        names = list(getattr(example.X, "columns", schema.columns))
+        self.form = {"schema": schema, "names": names, "library": self.library}
+        self.form["categories"] = _typed(example.X)
         corners = made_up(schema, self.library).X
         module = type(self.student).__module__.split(".")
         self.is_encoded = module[0] == "sklearn" and module[1] in ENCODED

@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.mechanisms.base import ByteSource
-from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian, discrete_laplace
+from skdp.mechanisms.discrete import discrete_gaussian, discrete_laplace
 from skdp.mechanisms.noise import Lattice
 
 Table = NDArray[np.float64]  # (cell, class)
 
 BITS = 20  # noise is a multiple of 2^-20: rounding its scale up costs next to nothing
+LEAST = 1e-30  # epsilon or mu, for which the scale is far above what may be drawn
 
 
 def class_tables(
@@ -53,16 +54,10 @@ class TableNoise:
     def scale(self) -> int:
         """The parameter of the noise in steps of 2^-20, rounded up."""
         if self.mu is None:
-            return math.ceil(Fraction(2 * self.n_tables << BITS) / Fraction(self.epsilon))
-        return math.ceil(math.ldexp(math.sqrt(2 * self.n_tables) * (1 + 1e-12) / self.mu, BITS))
-
-    @property
-    def can_be_drawn(self) -> bool:
-        """Whether the scale is at most what integer noise may have."""
-        share, needed = self.epsilon, 2.0 * self.n_tables
-        if self.mu is not None:
-            share, needed = self.mu, math.sqrt(needed)
-        return share * MAX_SCALE >= math.ldexp(needed, BITS) * (1 + 1e-9)
+            epsilon = Fraction(max(self.epsilon, LEAST))
+            return math.ceil(Fraction(2 * self.n_tables << BITS) / epsilon)
+        mu = max(self.mu, LEAST)
+        return math.ceil(math.ldexp(math.sqrt(2 * self.n_tables) * (1 + 1e-12) / mu, BITS))
 
     @property
     def deviation(self) -> float:

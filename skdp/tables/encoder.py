@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +20,13 @@ from skdp.tables.values import together
 LIMIT = 3.0  # log odds are cut to +-3
 
 
-class Front(TransformerMixin, BaseEstimator):
-    """The first step of a released model: a part of the release, which learns nothing."""
-
-    def fit(self, X: Container = None, y: Container = None) -> Self:
-        """Do nothing."""
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-class ClassTableEncoder(Front):
+class ClassTableEncoder(TransformerMixin, BaseEstimator):
     """Replace each entry by the released log odds of its cell, between -1 and 1.
 
     A column becomes a number for each class but the first: ``log P(c | cell) / P(c)``, less the
     same of the first class, cut to +-3 and divided by 3. For a Number it is interpolated between
-    the middles of the cells. A record is encoded by itself, whatever its entries are.
+    the middles of the cells. A record is encoded by itself, whatever its entries are. The encoder
+    is a part of a release, so `fit` learns nothing.
 
     Parameters
     ----------
@@ -64,6 +54,13 @@ class ClassTableEncoder(Front):
         self.log_odds = log_odds
         self.n_cells = n_cells
 
+    def fit(self, X: Container = None, y: Container = None) -> ClassTableEncoder:
+        """Do nothing: all of it is released."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
     def transform(self, X: Container) -> NDArray[np.float64]:
         """Encode records in a frame, an array or a list."""
         read, _ = self.schema.read(X)
@@ -87,37 +84,16 @@ class ClassTableEncoder(Front):
         return np.array(names, dtype=object)
 
 
-class DeclaredValues(Front):
-    """Replace each entry by the declared value as which it counts, for a model of raw columns.
+def declared_values(
+    X: Container, schema: Schema, names: list, library: str, categories: list
+) -> Container:
+    """Replace entries by the declared values as which they count: draws have no gap, for example.
 
-    A model that learned from draws has seen no other values, so it would not know what to do with a
-    gap.
-
-    Parameters
-    ----------
-    schema : Schema
-        The declared columns.
-    names : list
-        The columns in the order in which the model sees them.
-    library : str
-        "pandas", "polars" or "array": in what it sees them.
-    categories : list
-        The columns that have a type of categories.
+    A model of raw columns gets these columns, in this order and library.
     """
-
-    def __init__(
-        self, schema: Schema, names: Sequence[object], library: str, categories: Sequence[object]
-    ):
-        self.schema = schema
-        self.names = names
-        self.library = library
-        self.categories = categories
-
-    def transform(self, X: Container) -> Container:
-        """Return the declared values of records."""
-        read = dict(zip(self.schema.columns, self.schema.read(X)[0], strict=True))
-        made = {name: self.schema.columns[name].clipped(read[name]) for name in self.names}
-        return with_categories(together(made, self.library), self.schema, self.categories)
+    read = dict(zip(schema.columns, schema.read(X)[0], strict=True))
+    made = {name: schema.columns[name].clipped(read[name]) for name in names}
+    return with_categories(together(made, library), schema, categories)
 
 
 def with_categories(X: Container, schema: Schema, names: Iterable[object]) -> Container:

@@ -15,10 +15,11 @@ from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.types import Container, Matrix, Seed
 from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.discrete import MAX_SCALE
 from skdp.tables import correction
 from skdp.tables.budget import Objective, split
 from skdp.tables.columns import Number
-from skdp.tables.counts import Table, TableNoise, class_tables
+from skdp.tables.counts import BITS, Table, TableNoise, class_tables
 from skdp.tables.encoder import ClassTableEncoder
 from skdp.tables.law import (
     MOST,
@@ -257,7 +258,7 @@ class Design:
             n_classes * sum(column.n_cells(MOST) for column in columns),
             correction.n_weights(stage, len(columns), not delta),
         )
-        if not noise.can_be_drawn:
+        if noise.deviation > MAX_SCALE >> BITS:
             raise ValueError(
                 f"The 'epsilon' parameter of {type(mechanism).__name__} is too small for the "
                 f"tables of {len(columns)} columns, as such noise is not drawn. Got {epsilon:g}: "
