@@ -47,8 +47,8 @@ def function_of(attribute):
 BETWEEN_PARTS = {
     skdp.Mechanism: {"release_with_errors", "share_learned", "unit_deviation", "with_code"},
     skdp.Target: {"check_oracle", "light", "remark", "warning"},
-    skdp.Category: {"cells", "draw", "fits", "n_cells"},
-    skdp.Number: {"cells", "clipped", "draw", "edges", "fits", "from_unit", "middles"}
+    skdp.Category: {"cells", "clipped", "draw", "n_cells"},
+    skdp.Number: {"cells", "clipped", "draw", "edges", "from_unit", "middles"}
     | {"n_cells", "unit"},
     skdp.Schema: {"read"},
     skdp.ReleasePlan: {"pay", "run", "simulate"},

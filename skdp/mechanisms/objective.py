@@ -43,6 +43,8 @@ References
    Regression", COLT 2012.
 .. [3] Iyengar, Near, Song, Thakkar, Thakurta and Wang, "Towards Practical Differentially Private
    Convex Optimization", IEEE S&P 2019.
+.. [4] Sun and Tran-Dinh, "Generalized Self-Concordant Functions: a Recipe for Newton-Type
+   Methods", Mathematical Programming 178, 2019.
 """
 
 from __future__ import annotations
@@ -73,10 +75,18 @@ from skdp.mechanisms.noise import Lattice, lattice_scale
 FINE = 2**18  # how many times finer than usual the lattice of a pure b is
 SIGMA_BITS = 40  # the deviation of a Gaussian b is at least 2^40 steps
 FARTHEST = 64  # a released w is at most \|w0\| + 64 / R from w0
-FINEST = 2.0**-36  # least error of w that is charged, in shares of that distance
+FINEST = 2.0**-36  # error of w that is charged beside, in shares of that distance
 UNIT = 2.0**-53  # relative error of an operation on doubles
 LAST = 1e-3  # share of epsilon for the last noise
 KAPPA = 0.3  # of the Gaussian kind, in shares of epsilon
+STEEPEST = 2.0**-29
+r"""Lambda is at least this times (p + 1) (1 + R \|w0\|) n R^2, which is next to nothing beside n
+records. F(w*) <= F(w0), so R \|w* - w0\| is at most 2 R \|b\| / Lambda + 2^14.5, and R T / Lambda
+below 1/64 for the `rounding` T, up to 2^31 records and R \|b\| / Lambda of 2^14. That is exceeded
+with a probability below exp(-1900), as Lambda is at least `least_penalty`. With independent numbers
+both limits are sqrt(p) times as large: \|b\| is below 2 R sqrt(p) / e times a sum of p exponential
+variables, and up to `MOST_WEIGHTS` numbers this sum is above 2^14 as rarely."""
+MOST_WEIGHTS = 2**13
 
 
 def profile(epsilons: ArrayLike, mu: float, kappa: float) -> Matrix:
@@ -185,8 +195,12 @@ class ObjectivePerturbation:
         check_rules(
             "ObjectivePerturbation",
             penalty=(penalty, penalty >= least, f"be at least {least:g} for this radius"),
+            n_weights=(self.n_weights, self.n_weights <= MOST_WEIGHTS, f"be at most {MOST_WEIGHTS}"),
         )
         lattice, scale = self.noise
+        steepness = (self.n_weights + 1) * (1 + self.radius * float(norm(center)))
+        steepness *= math.sqrt(self.n_weights) if self.is_of_l1 else 1
+        penalty = max(penalty, STEEPEST * steepness * len(rows) * self.radius**2)
         if self.mu:
             steps = discrete_gaussian(scale, self.n_weights, source)
         elif self.is_of_l1:
@@ -200,9 +214,10 @@ class ObjectivePerturbation:
         away, most = objective.minimum() - center, objective.farthest
         found = center + away * min(1.0, most / max(float(norm(away)), 1e-300))
         rounded = math.ldexp(math.sqrt(self.n_weights), lattice.exponent)
-        error = max(objective.error + rounded / penalty, FINEST * most)
+        error = objective.error + rounded / penalty + FINEST * most
         sensitivity = 2 * math.sqrt(self.n_weights) * error
-        return LaplaceMechanism(self.last, code=None).release(found, sensitivity, source)
+        last = min(self.last, 1.0)  # with more, the last lattice would be too fine for it
+        return LaplaceMechanism(last, code=None).release(found, sensitivity, source)
 
 
 def perturbation_of(
@@ -237,12 +252,11 @@ class _Objective:
         return float(norm(self.center)) + FARTHEST / self.radius
 
     def rounding(self, distance: float, noise: float) -> float:
-        r"""Bound the error of the gradient at a distance from w0, for a length of b.
+        r"""Bound twice the error of the gradient at a distance from w0, for a length of b.
 
         A sum over blocks of B = sqrt(n) + 1 rows has an error of at most 2 (B + 2) n R units, and a
         margin one of (p + 1) R \|w\|, a quarter of which gets into s; all else is below 11 n R and
-        6 (Lambda (distance + \|w0\|) + \|b\|), as w is a double near w0. The factor 2 is for terms
-        of second order.
+        6 (Lambda (distance + \|w0\|) + \|b\|), as w is a double near w0.
         """
         n, p = self.rows.shape
         length = float(norm(self.center)) + distance
@@ -254,41 +268,53 @@ class _Objective:
     def error(self) -> float:
         r"""Bound the distance of the projected w from one point that w* determines.
 
-        The gradient at w is at most 2 rounding(w), and \|b\| <= Lambda \|w* - w0\| + n R. So w is
-        within alpha + beta \|w* - w0\| of w*. If w* is at most 2 `farthest` from w0, projections of
-        w and w* are as near. Otherwise both are outside, and their projections are at most 2 (alpha
-        + beta \|w* - w0\|) / \|w* - w0\| times `farthest` apart. Both bounds are at most alpha +
-        2 beta `farthest`, for alpha below half of it and beta below 1/4. The factor 1.1 covers that
-        \|w - w0\| stands for \|w* - w0\|.
+        With T the rounding, w is within 2.1 T(w) / Lambda of w* (`minimum`), and \|b\| <= Lambda
+        \|w* - w0\| + n R. So it is within alpha + beta \|w* - w0\| of w*. If w* is at most 2
+        `farthest` from w0, projections of w and w* are as near. Otherwise both are outside, and
+        their projections are at most 2 (alpha + beta \|w* - w0\|) / \|w* - w0\| times `farthest`
+        apart. Both bounds are at most alpha + 2 beta `farthest`, for alpha below half of it and
+        beta below 1/4. The rest of 2.2 covers that \|w - w0\| stands for \|w* - w0\|.
         """
         reach = 2 * self.farthest
         noise = self.penalty * reach + len(self.rows) * self.radius
         return 2.2 * self.rounding(reach, noise) / self.penalty
 
-    def gradient(self, w: Matrix) -> Matrix:
-        """Return the gradient, summed by blocks."""
+    def derivatives(self, w: Matrix) -> tuple[Matrix, Matrix]:
+        """Return gradient and Hessian, summed by blocks."""
         n = len(self.rows)
-        weights, block = expit(-(self.rows @ w)), math.isqrt(n) + 1
-        parts = (slice(start, start + block) for start in range(0, n, block))
-        total = sum(weights[part] @ self.rows[part] for part in parts)
-        return self.penalty * (w - self.center) - total + self.noise
+        block = math.isqrt(n) + 1
+        gradient, hessian = np.zeros(len(w)), self.penalty * np.eye(len(w))
+        for start in range(0, n, block):
+            rows = self.rows[start : start + block]
+            s = expit(-(rows @ w))
+            gradient += s @ rows
+            hessian += (rows.T * (s * (1 - s))) @ rows
+        return self.penalty * (w - self.center) - gradient + self.noise, hessian
 
     def minimum(self) -> Matrix:
-        """Return w whose computed gradient is within its rounding, by damped Newton steps.
+        r"""Return w within 2.1 T / Lambda of the minimum, T its rounding, by damped Newton steps.
 
-        A step is halved until the gradient gets shorter. For short steps it does: its derivative
-        along the step is minus itself. So this ends, as F is smooth and strongly convex.
+        Let v = H^-1 g, q = R \|v\| and l^2 = g.v. Steps of t v, t = log(1 + q) / q, are taken until
+        l <= 1.5 T / sqrt(Lambda). As the third derivative of log(1 + exp(-z)) is at most its second
+        one, along a step H changes by a factor in [1 / (1 + q), 1 + q]. Hence [4]_:
+
+        - F falls by l^2 ((1 + q) log(1 + q) - q) / q^2 >= (Lambda / R^2) log(1 + q) q / 2. So there
+          are finitely many steps with q > 1/2.
+        - l becomes at most 2 (1 - t) sqrt(1 + q) l, which is below l / 2 for q <= 1/2.
+        - At the end a mean of H between w and w* is at least H (1 - exp(-x)) / x, x = R \|w - w*\|.
+          So \|w - w*\| sqrt((1 - exp(-x)) / x) <= l / sqrt(Lambda).
+
+        In doubles g has an error of T/2, before and after a step, and the rounding of w moves it by
+        T/4 in the norm of H^-1, times sqrt(Lambda). As R T / Lambda < 1/64 (`STEEPEST`), that takes
+        a small part of what F falls by, and l gets below 1.5 T / sqrt(Lambda); the true l is then
+        at most 2 T / sqrt(Lambda), and q <= R l / sqrt(Lambda) is small.
         """
-        w, gradient, size = self.center, self.gradient(self.center), 1.0
-        b = float(norm(self.noise))
-        while norm(gradient) > self.rounding(float(norm(w - self.center)), b):
-            if size == 1.0:
-                s = expit(-(self.rows @ w))
-                hessian = (self.rows * (s * (1 - s))[:, None]).T @ self.rows
-                step = np.linalg.solve(hessian + self.penalty * np.eye(len(w)), gradient)
-            there = self.gradient(w - size * step)
-            if norm(there) < (1 - size / 4) * norm(gradient):
-                w, gradient, size = w - size * step, there, 1.0
-            elif (size := size / 2) < UNIT:
-                raise ArithmeticError("The minimum was not found.")
-        return w
+        w, b = self.center, float(norm(self.noise))
+        while True:
+            gradient, hessian = self.derivatives(w)
+            step = np.linalg.solve(hessian, gradient)
+            enough = 1.5 * self.rounding(float(norm(w - self.center)), b)
+            if self.penalty * (gradient @ step) <= enough * enough:
+                return w
+            q = self.radius * float(norm(step))
+            w = w - step * (math.log1p(q) / q)

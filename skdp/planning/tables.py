@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import sys
 import warnings
 from dataclasses import replace
 
@@ -15,10 +14,10 @@ from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import check_accountant, find_payer
 from skdp.core.checks import shorten, shown, warn
 from skdp.core.dataset import Dataset
-from skdp.core.dtypes import DType, categories_of
-from skdp.core.plain import is_table
+from skdp.core.dtypes import categories_of
+from skdp.core.plain import is_table, plain
 from skdp.core.room import undisturbed
-from skdp.core.schema import DatasetForm, Form, declared
+from skdp.core.schema import DatasetForm, declared
 from skdp.core.streams import TABLES, public_seed, streams
 from skdp.core.target import Target
 from skdp.core.types import AxisLabels, Container, Estimator, Matrix, Seed, Values
@@ -33,6 +32,7 @@ from skdp.mechanisms.noise import byte_source
 from skdp.planning.making import Draft, check_mechanism, least_spend, make_plan
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.tables.columns import Category, Number
+from skdp.tables.encoder import declared_values, with_categories
 from skdp.tables.release import ClassTables, Design, ReleasedOracle, release_tables
 from skdp.tables.schema import Schema
 from skdp.tables.values import library_of, together
@@ -141,34 +141,24 @@ class TablesTarget(Target):
         return numbers, labels
 
     def _teach(self, oracle: ReleasedOracle, n_draws: int, is_encoded: bool) -> Estimator:
-        """Fit the estimator to draws, in the form of the private records."""
-        X, y = oracle(n_draws, streams(self.seed, TABLES)[0])
-        student = clone(self.student)
-        if is_encoded:
-            from sklearn.pipeline import make_pipeline  # its import takes time
+        """Fit the estimator to draws, behind a step that reads records as they were counted."""
+        from sklearn.pipeline import make_pipeline  # its import takes time
+        from sklearn.preprocessing import FunctionTransformer
 
-            student = make_pipeline(oracle.encoder_, student)
+        X, y = oracle(n_draws, streams(self.seed, TABLES)[0])
+        raw = FunctionTransformer(declared_values, kw_args=self.form)
+        student = make_pipeline(oracle.encoder_ if is_encoded else raw, clone(self.student))
         with warnings.catch_warnings(), seeded(0):
             warnings.simplefilter("ignore")  # of a fit to noisy numbers
-            return clean_copy(fit_seeded(student, Dataset(self._formed(X), y)))
-
-    def _formed(self, X: Container) -> Container:
-        X = X[list(self.form.names)] if self.form.is_frame else X
-        forms = DatasetForm(Dataset(self.form))
-        return forms.convert(Dataset(X), "The Schema of ClassTables").X
+            return clean_copy(fit_seeded(student, Dataset(X, y)))
 
     def _try(self, example: Dataset) -> None:
         """Fit to public draws, and predict, before anything is paid for."""
         flat, schema = self.oracle(np.zeros(self.shape)), self.chosen.schema
+        names = list(getattr(example.X, "columns", schema.columns))
+        self.form = {"schema": schema, "names": names, "library": self.library}
+        self.form["categories"] = _typed(example.X)
         corners = made_up(schema, self.library).X
-        form = Form.of(example.X)
-        theirs = Form.of(corners).dtypes
-        if form.is_frame:
-            theirs = Form.of(corners[list(form.names)]).dtypes
-            columns = [schema.columns[name] for name in form.names]
-            theirs = tuple(map(_declared_dtype, columns, form.dtypes, theirs))
-        self.form = form.agree(theirs)
-        corners = self._formed(corners)
         module = type(self.student).__module__.split(".")
         self.is_encoded = module[0] == "sklearn" and module[1] in ENCODED
         try:
@@ -180,13 +170,10 @@ class TablesTarget(Target):
             self._teach(flat, N_TRIED, self.is_encoded).predict(corners)
 
 
-def _declared_dtype(column: Number | Category, ours: DType, drawn: DType) -> DType:
-    """Return the type of a drawn column; of categories that are declared, where ours has some."""
-    if categories_of(ours) is None or isinstance(column, Number):
-        return drawn
-    if hasattr(ours, "is_numeric"):
-        return sys.modules["polars"].Enum([str(value) for value in column.values])
-    return sys.modules["pandas"].CategoricalDtype(list(column.values))
+def _typed(X: Container) -> list:
+    """List the columns of a frame that have a type of categories."""
+    names = X.columns if is_table(X) else []
+    return [name for name in names if categories_of(X[name].dtype) is not None]
 
 
 def _cells(column: Number | Category, most: int) -> list[str]:
@@ -215,7 +202,7 @@ def made_up(schema: Schema, library: str | None = None) -> Dataset:
 
 
 def check_declared(schema: Schema, dataset: Dataset) -> Dataset:
-    """Refuse records of another form than the schema; entries are not read."""
+    """Refuse records of another form than the schema, and give categories their declared type."""
     X, y = dataset.X, dataset.y
     if y is None:
         raise ValueError(
@@ -231,7 +218,11 @@ def check_declared(schema: Schema, dataset: Dataset) -> Dataset:
             f"X must have the declared columns alone. Got {shorten(others)} besides: drop them, or "
             "declare them in the Schema."
         )
-    return dataset
+    X = plain(X, "X", takes_lists=True)
+    X = with_categories(X, schema, _typed(X))  # those of a private type may tell of a person
+    if categories_of(getattr(y, "dtype", None)) is not None:
+        y = schema.response.clipped(y)
+    return Dataset(X, y)
 
 
 def check_schema(schema: object, estimator: Estimator) -> None:

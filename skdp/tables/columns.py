@@ -62,10 +62,6 @@ class Number:
         kind = "whole numbers" if self.integer else "numbers"
         return f"{kind} from {self.low:.15g} to {self.high:.15g}{', log' if self.log else ''}"
 
-    def fits(self, value: Canonical) -> bool:
-        """Return whether a value in canonical form may be an entry."""
-        return isinstance(value, float)
-
     def unit(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Map the range to [0, 1], on a logarithmic scale if it is declared so."""
         above, width = values - self.low, self.high - self.low
@@ -161,10 +157,6 @@ class Category:
         """Whether some of the values are numbers."""
         return any(isinstance(value, float) for value in self._places)
 
-    def fits(self, value: Canonical) -> bool:
-        """Return whether a value in canonical form is declared."""
-        return value in self._places
-
     def n_cells(self, most: int) -> int:
         """Return the number of values, however many cells a number has."""
         return len(self.values)
@@ -172,6 +164,10 @@ class Category:
     def cells(self, column: Container, most: int = 0) -> NDArray[np.intp]:
         """Return the place of each entry."""
         return places(column, self._places)
+
+    def clipped(self, column: Container) -> NDArray:
+        """Return the declared values as which entries count."""
+        return self.array[self.cells(column)]
 
     def draw(self, cells: NDArray[np.intp], most: int, rng: Generator) -> NDArray:
         """Return the values of cells."""

@@ -23,6 +23,7 @@ from skdp.mechanisms.noise import Lattice
 Table = NDArray[np.float64]  # (cell, class)
 
 BITS = 20  # noise is a multiple of 2^-20: rounding its scale up costs next to nothing
+LEAST = 1e-30  # epsilon or mu, for which the scale is far above what may be drawn
 
 
 def class_tables(
@@ -53,8 +54,10 @@ class TableNoise:
     def scale(self) -> int:
         """The parameter of the noise in steps of 2^-20, rounded up."""
         if self.mu is None:
-            return math.ceil(Fraction(2 * self.n_tables << BITS) / Fraction(self.epsilon))
-        return math.ceil(math.ldexp(math.sqrt(2 * self.n_tables) * (1 + 1e-12) / self.mu, BITS))
+            epsilon = Fraction(max(self.epsilon, LEAST))
+            return math.ceil(Fraction(2 * self.n_tables << BITS) / epsilon)
+        mu = max(self.mu, LEAST)
+        return math.ceil(math.ldexp(math.sqrt(2 * self.n_tables) * (1 + 1e-12) / mu, BITS))
 
     @property
     def deviation(self) -> float:

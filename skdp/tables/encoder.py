@@ -1,17 +1,21 @@
-"""The encoder of released class tables: each column becomes its released log odds."""
+"""First steps of released models: entries become released log odds, or declared values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from skdp.core.dataset import belongs_to
 from skdp.core.types import Container
 from skdp.tables.columns import Number
 from skdp.tables.counts import Table
 from skdp.tables.schema import Schema
+from skdp.tables.values import together
 
 LIMIT = 3.0  # log odds are cut to +-3
 
@@ -78,3 +82,29 @@ class ClassTableEncoder(TransformerMixin, BaseEstimator):
         ends = [f"_{c}" for c in range(1, n + 1)] if n > 1 else [""]
         names = [f"{name}{end}" for name in self.schema.columns for end in ends]
         return np.array(names, dtype=object)
+
+
+def declared_values(
+    X: Container, schema: Schema, names: list, library: str, categories: list
+) -> Container:
+    """Replace entries by the declared values as which they count: draws have no gap, for example.
+
+    A model of raw columns gets these columns, in this order and library.
+    """
+    read = dict(zip(schema.columns, schema.read(X)[0], strict=True))
+    made = {name: schema.columns[name].clipped(read[name]) for name in names}
+    return with_categories(together(made, library), schema, categories)
+
+
+def with_categories(X: Container, schema: Schema, names: Iterable[object]) -> Container:
+    """Give columns of a new frame the type of their declared categories, and no other."""
+    for name in names:
+        column: Any = schema.columns[name]
+        cells = column.cells(X[name])
+        if belongs_to(X, "polars"):
+            words = [str(value) for value in column.values]
+            kept, kind = [words[cell] for cell in cells], sys.modules["polars"].Enum(words)
+            X = X.with_columns(type(X[name])(name, kept, kind))
+        else:
+            X[name] = sys.modules["pandas"].Categorical.from_codes(cells, column.values)
+    return X

@@ -15,10 +15,11 @@ from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.types import Container, Matrix, Seed
 from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.discrete import MAX_SCALE
 from skdp.tables import correction
 from skdp.tables.budget import Objective, split
 from skdp.tables.columns import Number
-from skdp.tables.counts import Table, TableNoise, class_tables
+from skdp.tables.counts import BITS, Table, TableNoise, class_tables
 from skdp.tables.encoder import ClassTableEncoder
 from skdp.tables.law import (
     MOST,
@@ -30,9 +31,6 @@ from skdp.tables.law import (
 )
 from skdp.tables.schema import Schema
 from skdp.tables.values import library_of, together
-
-MOST_DELTA = 1e-3
-"""With a larger delta there is no correction: it may be too steep for the solver to end."""
 
 
 class ClassTables(BaseEstimator):
@@ -251,8 +249,7 @@ class Design:
         columns = schema.columns.values()
         most = cells_of_response(n, epsilon, len(columns))
         n_classes = schema.response.n_cells(most)
-        corrects = recalibrate and delta <= MOST_DELTA
-        stage = correction.stage(n, epsilon, len(columns), n_classes) if corrects else None
+        stage = correction.stage(n, epsilon, len(columns), n_classes) if recalibrate else None
         noise, objective_of = split(
             epsilon,
             delta,
@@ -261,6 +258,12 @@ class Design:
             n_classes * sum(column.n_cells(MOST) for column in columns),
             correction.n_weights(stage, len(columns), not delta),
         )
+        if noise.deviation > MAX_SCALE >> BITS:
+            raise ValueError(
+                f"The 'epsilon' parameter of {type(mechanism).__name__} is too small for the "
+                f"tables of {len(columns)} columns, as such noise is not drawn. Got {epsilon:g}: "
+                f"take at least {len(columns)}e-7."
+            )
         n_cells = n_cells_of_numbers(n, noise.deviation)
         n_weights = len(columns) + 1 if stage else 0
         return cls(

@@ -132,10 +132,12 @@ class Schema:
             columns, declared = [*columns, y], [*declared, ("y", self.response)]
         for given, (name, column) in zip(columns, declared, strict=True):
             dtype = getattr(given, "dtype", None)
-            if dtype is not None and not can_hold(dtype, column.fits, column.has_numbers):
+            is_number = isinstance(column, Number)
+            if dtype is not None and not can_hold(dtype, is_number, column.has_numbers):
+                wanted = "numbers" if is_number else "the declared values"
                 raise TypeError(
                     f"The type of {name} cannot hold what the Schema declares, {column}. "
-                    "Convert it before."
+                    f"Convert it to a type of {wanted}."
                 )
         return columns, n
 

@@ -8,39 +8,44 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from numbers import Real
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import shorten
 from skdp.core.dataset import belongs_to
-from skdp.core.dtypes import DType, categories_of, holds_numbers, is_of_dates, kind_of
+from skdp.core.dtypes import DType, holds_numbers, is_object, is_of_dates, kind_of
 from skdp.core.plain import as_doubles, is_table, plain
 from skdp.core.types import Container
 
 Canonical = float | str | None
 
 
-def canonical(value: object) -> Canonical:
+def canonical(value: Any) -> Canonical:
     """Return a float for what reads as a finite number, a str for other text, and else None.
 
     So 1, 1.0, True, "1" and b"1" are one value. None, NaN, NA, infinity, dates, lists and objects
-    of other classes are another. It never raises.
+    of other classes are another. It never raises, and calls no method of a class that a user wrote,
+    which might raise anything.
     """
     try:
-        if isinstance(value, complex | np.complexfloating):
-            value = value.real if value.imag == 0 else None
-        if isinstance(value, bytes):
-            value = value.decode(errors="replace")
-        if isinstance(value, str):
-            value = str.__str__(value)
-        elif not isinstance(value, Real | Decimal | np.bool_):
+        if issubclass(type(value), np.number | np.bool_):
+            value = np.generic.item(value)
+        if issubclass(type(value), bytes):
+            value = bytes.decode(value, errors="replace")
+        if type(value) is complex and not value.imag:
+            value = value.real
+        for base in (str, float, int):
+            if issubclass(type(value), base):
+                value = getattr(base, f"__{base.__name__}__")(value)  # of no class of a user
+        if type(value) not in (str, float, int, Decimal, Fraction, np.longdouble):
             return None
         number = float(value)
-    except Exception:  # words are no numbers; a class that a user wrote may raise anything
+    except (ValueError, OverflowError):  # words are no numbers, and long ones no doubles
         return value if type(value) is str else None
     return number if math.isfinite(number) else None
 
@@ -75,11 +80,11 @@ def places(column: Container, declared: Mapping[Canonical, int]) -> NDArray[np.i
     return np.array([place(entry) for entry in entries(column)], dtype=np.intp)
 
 
-def can_hold(dtype: DType, fits: Callable[[Canonical], bool], has_numbers: bool) -> bool:
-    """Return whether a declared type can hold a value that fits, some of which are numbers."""
-    categories = categories_of(dtype)
-    if categories is not None:
-        return any(fits(canonical(value)) for value in categories)
+def can_hold(dtype: DType, is_number: bool, has_numbers: bool) -> bool:
+    """Return whether a type can hold what a Number or a Category declares, numbers or not."""
+    if is_number and not (is_object(dtype) or isinstance(dtype, np.dtype)):
+        return kind_of(dtype) in "fiubc"
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
     if kind_of(dtype) in "fiubc":
         return has_numbers
     nested = hasattr(dtype, "is_nested") and dtype.is_nested()

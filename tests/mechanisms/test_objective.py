@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from skdp.mechanisms.noise import byte_source
 from skdp.mechanisms.objective import (
+    STEEPEST,
     ObjectivePerturbation,
     _Objective,
     lattice_slack,
@@ -135,23 +136,45 @@ def example(n=3000, p=6, seed=0):
     return rows, rng.random(n) < expit(4 * rows[:, 0])
 
 
-@pytest.mark.parametrize("gaussian", [False, True])
-def test_the_minimum_is_as_near_as_the_error_says(gaussian):
-    """Against Newton's method in long doubles, where these are longer than doubles."""
-    rows, labels = example()
-    signed = np.where(labels[:, None], rows, -rows)
-    noise = np.random.default_rng(1).normal(size=6) * (50 if gaussian else 5)
-    found = _Objective(signed, 1.0, 2.0, np.ones(6), noise)
-    w, long = found.minimum(), signed.astype(np.longdouble)
-    exact = w.astype(np.longdouble)
-    for _ in range(5):
+def distance_to_minimum(objective, w):
+    """By Newton's method in long doubles, where these are longer than doubles."""
+    long, exact = objective.rows.astype(np.longdouble), w.astype(np.longdouble)
+    for _ in range(3):
         s = 1 / (1 + np.exp(long @ exact))
-        gradient = 2.0 * (exact - 1) - s @ long + noise
-        hessian = (signed * (s * (1 - s)).astype(float)[:, None]).T @ signed + 2.0 * np.eye(6)
+        gradient = objective.penalty * (exact - objective.center) - s @ long + objective.noise
+        hessian = (objective.rows.T * (s * (1 - s)).astype(float)) @ objective.rows
+        hessian += objective.penalty * np.eye(len(w))
         exact -= np.linalg.solve(hessian, gradient.astype(float))
-    distance = float(np.linalg.norm((w - exact).astype(float)))
-    assert distance <= found.error
-    assert found.error < 1e-7
+    return float(np.linalg.norm((w - exact).astype(float)))
+
+
+@pytest.mark.loop("scale", [0.0, 1.0, 30.0, 1000.0])
+@pytest.mark.loop("center", [0.0, 1.0, -40.0])
+@pytest.mark.loop("penalty", [1e-3, 2.0])
+@pytest.mark.loop("kind", ["usual", "all alike", "single", "next to nothing"])
+def test_the_minimum_is_as_near_as_the_error_says(kind, penalty, center, scale):
+    """It is always found: nothing that depends on records may fail after the payment."""
+    rows, labels = example(1 if kind == "single" else 300)
+    signed = np.where(labels[:, None], rows, -rows)
+    if kind == "all alike":
+        signed = np.tile(signed[0], (300, 1))
+    signed *= 1e-9 if kind == "next to nothing" else 1
+    noise = scale * penalty * np.random.default_rng(1).normal(size=6)
+    objective = _Objective(signed, 1.0, penalty, np.full(6, center), noise)
+    w = objective.minimum()
+    far = max(1.0, np.linalg.norm(w - objective.center) / (2 * objective.farthest))
+    assert distance_to_minimum(objective, w) <= objective.error * far
+
+
+def test_a_steep_objective_is_made_flatter():
+    """A least penalty next to zero is raised, to one that is next to nothing beside n records."""
+    rows, labels = example()
+    mechanism = ObjectivePerturbation(1.0, 6, last=1e3, epsilon=1e9)
+    found = [
+        mechanism.release(rows, labels, np.zeros(6), penalty, byte_source(0))
+        for penalty in (mechanism.least_penalty, STEEPEST * 7 * len(rows))
+    ]
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skdp import (
     Category,
@@ -81,7 +82,7 @@ class KeepsTypes(ClassifierMixin, BaseEstimator):
     """A classifier that keeps the types of its columns."""
 
     def fit(self, X, y):
-        self.dtypes_, self.classes_ = X.dtypes, np.unique(y)
+        self.dtypes_, self.classes_ = list(X.dtypes), np.unique(y)
         return self
 
     def predict(self, X):
@@ -267,11 +268,50 @@ def test_nothing_private_is_kept(tmp_path):
     assert "epsilon=1" in str(loaded.report())
 
 
-def test_private_categories_of_a_type_are_not_kept():
-    typed = X.astype({"work": pd.CategoricalDtype(["private", "public", "Zanzibar mill"])})
-    fitted = model(KeepsTypes()).fit(typed, Y)
-    assert fitted.estimator_.dtypes_["work"].categories.tolist() == ["private", "public"]
-    assert b"Zanzibar" not in pickle.dumps((fitted.estimator_, fitted._release))
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_private_categories_of_a_type_are_not_kept(library):
+    """Neither of a column nor of the labels, in what is released, planned and printed."""
+    work, labels = ["private", "public", "Zanzibar mill"], ["no", "yes", "Zanzibar vote"]
+    typed, y = X.astype({"work": pd.CategoricalDtype(work)}), pd.Categorical(Y, labels)
+    y = pd.Series(y)
+    if library == "polars":
+        typed = in_polars(X).cast({"work": pl.Enum(work)})
+        y = pl.Series(Y.tolist(), dtype=pl.Enum(labels))
+    fitted = model(KeepsTypes()).fit(typed, y)
+    seen = fitted.estimator_[-1].dtypes_[2]
+    assert list(seen.categories) == ["private", "public"]
+    assert b"Zanzibar" not in pickle.dumps(fitted)
+    assert "Zanzibar" not in repr(fitted.plan_) + str(fitted.plan_)
+
+
+def gaps(n=3000, seed=0):
+    """Numbers of which one that lacks tells of the first class."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.5
+    columns = {name: np.clip(rng.normal(50 + 6 * y, 15), 0, 100) for name in "abc"}
+    lacks = {name: rng.random(n) > np.where(y, 0.1, 0.5) for name in "abc"}
+    frame = pd.DataFrame(columns)
+    return frame.where(pd.DataFrame(lacks)), y.astype(int)
+
+
+@pytest.mark.parametrize("name", ["boosting", "forest", "imputed"])
+def test_a_model_of_raw_columns_is_told_what_a_gap_counts_as(name):
+    """No drawn record has a gap, so by itself it would not know."""
+    imputed = make_pipeline(SimpleImputer(), DecisionTreeClassifier(max_depth=5))
+    schema = Schema({each: Number(0, 100) for each in "abc"}, classes=[0, 1])
+    fitted = model((ESTIMATORS | {"imputed": imputed})[name], schema=schema).fit(*gaps())
+    assert not fitted.plan_.target.is_encoded
+    records, labels = gaps(seed=1)
+    assert fitted.score(records, labels) > 0.72
+    np.testing.assert_array_equal(fitted.predict(records), fitted.predict(records.fillna(0)))
+
+
+@pytest.mark.parametrize("name", ["logistic", "forest"])
+def test_columns_may_be_reordered_and_added_at_prediction(name):
+    fitted = model(ESTIMATORS[name]).fit(X, Y)
+    other = TEST.assign(unheard=1)[["work", "unheard", "gain", "age"]]
+    for predict in (fitted.predict, fitted.estimator_.predict):
+        np.testing.assert_array_equal(predict(other), predict(TEST))
 
 
 def test_clones_and_pickles():

@@ -276,11 +276,21 @@ def test_the_oracle_says_what_was_paid():
     assert ReleasedOracle.independent_records
 
 
-def test_a_large_delta_has_no_correction():
-    """Its objective would be too steep for a solver that has to end."""
-    corrected = [
-        Design.of(SCHEMA, 3000, GaussianMechanism(epsilon=1.0, delta=delta), True).n_weights
-        for delta in (1e-3, 0.9)
-    ]
-    assert corrected[0] > 0
-    assert corrected[1] == 0
+@pytest.mark.loop("delta", [1e-300, 1e-3, 0.5, 0.999])
+def test_any_delta_allows_a_correction(delta):
+    assert released(GaussianMechanism(epsilon=1.0, delta=delta)).weights_ is not None
+
+
+TOO_SMALL = [LaplaceMechanism(each) for each in (5e-324, 1e-300, 1e-20, 1e-12)]
+TOO_SMALL += [GaussianMechanism(*each) for each in ((1e-300, 1e-300), (1e-20, 1e-12))]
+
+
+@pytest.mark.loop("mechanism", TOO_SMALL)
+def test_noise_that_is_too_large_is_refused_in_the_design(mechanism):
+    with pytest.raises(ValueError, match="is too small for the tables of 4 columns"):
+        Design.of(SCHEMA, 3000, mechanism, True)
+
+
+@pytest.mark.loop("epsilon", [1e3, 1e6, 1e12, 1e300])
+def test_a_large_epsilon_is_released(epsilon):
+    assert np.isfinite(released(LaplaceMechanism(epsilon)).weights_).all()
