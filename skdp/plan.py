@@ -302,7 +302,7 @@ class ReleasePlan:
     def _package(self, value: Any, errors: Matrix | None, paid: Payment, described: str) -> Release:
         """Make the Release of a released value."""
         guarantee = paid.guarantee
-        target = self.target.with_noise(self.mechanism, self.sensitivity.value, errors)
+        target: Any = self.target.with_noise(self.mechanism, self.sensitivity.value, errors)
         restored = target.restore(value)
         numbers = None if self.mechanism.chooses else self._by_name(value)
         labels = axis_labels(self.names, target, None if numbers is None else value, restored)
@@ -341,6 +341,7 @@ class ReleasePlan:
             prior_conflict=most,
             warning=" ".join(filter(None, (conflict, remark))),
             repaired=None if target.adds_noise else repaired(restored, numbers),
+            oracle=target.oracle(value, guarantee) if target.adds_noise else None,
         )
 
     def _by_name(self, numbers: Matrix | None) -> NDArray[np.float64] | Values | None:
@@ -456,6 +457,9 @@ class ReleasePlan:
     @cached_property
     def _simulated(self) -> tuple[ExpectedScore | None, Matrix | None]:
         """The score and the public value."""
+        target: Any = self.target
+        if target.adds_noise:
+            return target.expected_score, None
         simulation = self.simulate()
         if simulation is None:
             return None, None

@@ -175,7 +175,7 @@ def audit_estimator(
     if plan.target.adds_noise:
         raise TypeError(
             "audit_estimator compares values before and after noise, and class tables have none "
-            "without noise. Pass audit_release a function that calls release_oracle."
+            "without noise. Use audit_epsilon, with a function that calls release_oracle."
         )
     dataset = plan.prepare(Dataset(X, y).only(plan.schema.parts))  # as fit leaves out y
     n = dataset.n_records

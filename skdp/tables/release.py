@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import RELEASED_LAW, PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.types import Container, Matrix, Seed
 from skdp.mechanisms.base import ByteSource, Mechanism
@@ -25,7 +27,9 @@ from skdp.tables.law import (
     class_sizes,
     draw_cells,
     draw_classes,
+    information,
     law_of_column,
+    log_odds,
     n_cells_of_numbers,
 )
 from skdp.tables.schema import Schema
@@ -131,7 +135,7 @@ class ReleasedOracle(Oracle):
         """What the guarantee calls it."""
         delta = f", delta={self.delta:g}" if self.delta else ""
         n = len(self.tables_)
-        return f"law released for epsilon={self.epsilon:g}{delta} (class tables of {n} columns)"
+        return f"{RELEASED_LAW} epsilon={self.epsilon:g}{delta} (class tables of {n} columns)"
 
     @property
     def classes_(self) -> NDArray | None:  # type: ignore[override]
@@ -147,10 +151,29 @@ class ReleasedOracle(Oracle):
     @cached_property
     def laws_(self) -> list[tuple[Table, Table]]:
         """The smoothed table of each column, and log P(c | cell) / P(c)."""
-        return [
-            law_of_column(self.tables_[name], self.sizes_, self.deviation_, column.ordered)
+        return [*self._read(law_of_column).values()]
+
+    @cached_property
+    def information_(self) -> dict[object, tuple[float, float]]:
+        """What each column by itself tells of y, in bits, with its standard error; most first."""
+        return dict(sorted(self._read(information).items(), key=lambda each: -each[1][0]))
+
+    @cached_property
+    def log_odds_(self) -> dict[object, tuple[Table, Table]]:
+        """Log odds of each cell for each class but the first, and their standard errors."""
+        return self._read(log_odds)
+
+    def _read(self, read: Callable) -> dict[object, Any]:
+        """Read all tables with the sizes of the classes."""
+        return {
+            name: read(self.tables_[name], self.sizes_, self.deviation_, column.ordered)
             for name, column in self.schema.columns.items()
-        ]
+        }
+
+    @cached_property
+    def most(self) -> int:
+        """The most cells of a response that is a Number."""
+        return cells_of_response(self.n_records, self.epsilon, len(self.tables_))
 
     @property
     def encoder_(self) -> ClassTableEncoder:
@@ -181,8 +204,7 @@ class ReleasedOracle(Oracle):
         X, classes = self.draw(n_samples, rng)
         response = self.schema.response
         if isinstance(response, Number):
-            most = cells_of_response(self.n_records, self.epsilon, len(self.tables_))
-            return X, response.from_unit(response.middles(most))[classes]
+            return X, response.from_unit(response.middles(self.most))[classes]
         return X, response.array[classes]
 
 
@@ -241,7 +263,7 @@ class Design:
     n_cells: int
     n_weights: int
     noise: TableNoise
-    objective_of: Objective = field(repr=False)
+    objective_of: Objective = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, schema: Schema, n: int, mechanism: Mechanism, recalibrate: bool) -> Design:
