@@ -144,9 +144,8 @@ class Release(HasIntervals):
         if self.oracle is not None:
             found = self.oracle.information_
             names += [f"information in bits[{on_one_line(name)}]" for name in found]
-            parts = zip((values, errors), np.array([*found.values()]).T, strict=True)
-            values, errors = map(np.concatenate, parts)
-            learned = np.ones(len(values))
+            more = *np.array([*found.values()]).T, np.ones(len(found))
+            values, errors, learned = np.hstack([(values, errors, learned), more])
             remarks.append(OF_TABLES)
         if isinstance(self.value, ReleasedDensity):
             remarks.append(remark_on_density(self.value))

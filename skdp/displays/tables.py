@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_rules
 from skdp.displays.drawing import Display, Look
@@ -40,8 +39,8 @@ class ClassTablesDisplay(Display):
     >>> import numpy as np
     >>> from skdp import Category, LaplaceMechanism, Schema, release_oracle
     >>> from skdp.displays import ClassTablesDisplay
-    >>> schema, X = Schema({"smokes": Category(["no", "yes"])}, classes=[0, 1]), [["yes"], ["no"]]
-    >>> oracle = release_oracle(X, [1, 0], schema=schema, mechanism=LaplaceMechanism(1.0))
+    >>> schema, X = Schema({"smokes": Category([0, 1])}, classes=[0, 1]), np.array([[1], [0]] * 99)
+    >>> oracle = release_oracle(X, X[:, 0], schema=schema, mechanism=LaplaceMechanism(1.0))
     >>> display = ClassTablesDisplay.from_estimator(oracle)  # .plot() draws it
     """
 
@@ -65,17 +64,14 @@ class ClassTablesDisplay(Display):
 
         Raises
         ------
-        NotFittedError, ValueError
-            Before fit, or if no class tables were released.
+        ValueError
+            If no class tables were released, as before fit.
         """
-        match estimator:
-            case Release() | ReleasedOracle():
-                oracle: Any = getattr(estimator, "oracle", estimator)
-            case _:
-                check_is_fitted(estimator)
-                oracle = estimator.oracle_
-        given = estimator, oracle is not None, "have released class tables"
-        check_rules(f"{cls.__name__}.from_estimator", estimator=given)
+        held = "oracle" if isinstance(estimator, Release) else "oracle_"
+        given: Any = estimator
+        oracle = given if isinstance(given, ReleasedOracle) else getattr(given, held, None)
+        rule = given, oracle is not None, "have released class tables"
+        check_rules("ClassTablesDisplay.from_estimator", estimator=rule)
         return cls(oracle=oracle)
 
     def _draw(self, ax: Axes | None, artist_kw: Look) -> None:
@@ -96,7 +92,7 @@ class ClassTablesDisplay(Display):
     def _panel(self, ax: Axes, name: object, artist_kw: Look) -> None:
         """Draw the bars of a column."""
         oracle, (odds, errors) = self.oracle, self.oracle.log_odds_[name]
-        first, *others = cell_names(oracle.schema.response, oracle.most)
+        first, *others = oracle.class_names_
         at, height = np.arange(len(odds)), 0.8 / len(others)
         for i, label in enumerate(others):
             look: Look = {"height": height, "ecolor": "0.4", "label": f"{label} against {first}"}

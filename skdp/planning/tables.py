@@ -73,8 +73,9 @@ class TablesTarget(Target):
         stage = ", and a corrected score" if design.n_weights else ""
         self.released = (
             f"class tables of {d} columns, {self.n_counts} counts with a standard error of "
-            f"{design.noise.deviation:.3g}{stage}; n epsilon / d is {self.reach:.4g}. In reach is "
-            f"the exact model from {ENOUGH[not design.delta]} on, below {LEAST} only the majority"
+            f"{design.noise.deviation:.3g}{stage}; n epsilon / d is {self.reach:.4g}. Below "
+            f"{LEAST} only the majority is in reach, from {ENOUGH[not design.delta]} on the exact "
+            "model"
         )
         self.description = f"class tables of {d} columns"
         self.student, self.is_encoded = None, False
@@ -90,15 +91,6 @@ class TablesTarget(Target):
         """What is settled of the release."""
         schema, recalibrate = self.chosen.schema, self.chosen.recalibrate
         return Design.of(schema, self.n_samples, self.mechanism, recalibrate)
-
-    def warning(self, n_samples: int) -> str:
-        if self.reach >= LEAST:
-            return ""
-        return (
-            f"n epsilon / d is {self.reach:.3g} for n records and d columns. Below {LEAST} only "
-            "the majority, or the mean, may be learned: declare fewer columns, or take a larger "
-            "epsilon."
-        )
 
     def bound(self, order: int) -> float:
         """Return how far a record moves the counts: it moves two of each table by one."""
@@ -264,8 +256,13 @@ def draft_tables(
     example = declared(example)
     number = public_seed(seed, "random_state", "ClassTables")
     target = TablesTarget(chosen, mechanism, example, estimator, number)
-    if said := target.warning(example.n_records):
-        warn(said, UtilityWarning)
+    if target.reach < LEAST:
+        warn(
+            f"n epsilon / d is {target.reach:.3g} for n records and d columns. Below {LEAST} only "
+            "the majority, or the mean, may be learned: declare fewer columns, or take a larger "
+            "epsilon.",
+            UtilityWarning,
+        )
     order = int(mechanism.geometry.order)
     known = KnownSensitivity(
         target.bound(order),

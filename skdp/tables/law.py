@@ -42,11 +42,9 @@ def class_sizes(noisy: Sequence[Table], n_records: int, deviation: float) -> Mat
 
 def kernel_of_cells(n_cells: int, ordered: bool) -> Matrix:
     """Return the correlations of log odds: those of near cells of a number are alike."""
-    if not ordered:
-        return np.eye(n_cells)
-    places = (np.arange(n_cells) + 0.5) / n_cells
+    places, near = (np.arange(n_cells) + 0.5) / n_cells, (1 - ROUGHNESS) * ordered
     smooth = np.exp(-np.abs(places[:, None] - places) / LENGTH)
-    return (1 - ROUGHNESS) * smooth + ROUGHNESS * np.eye(n_cells)
+    return near * smooth + (1 - near) * np.eye(n_cells)
 
 
 def class_given_cell(
@@ -76,9 +74,8 @@ def class_given_cell(
     halves = np.linalg.solve(roots, counts[:, None] * priors)
     means = halves.transpose(0, 2, 1) @ white
     # the residuals of all classes add up to zero, so K - 1 of them are free
-    squares = np.sum(white**2, axis=(1, 2)) / n_classes
-    sizes_of_roots = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-    log_likelihoods = (1 - n_classes) * (squares / 2 + sizes_of_roots)
+    halved = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)  # log determinants
+    log_likelihoods = (1 - n_classes) * (np.sum(white**2, axis=(1, 2)) / (2 * n_classes) + halved)
     weights = softmax(log_likelihoods)
     mean = np.tensordot(weights, means, 1)
     weights = softmax(np.where(VARIANCES < USUAL, -np.inf, log_likelihoods))

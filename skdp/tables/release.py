@@ -19,7 +19,7 @@ from skdp.core.types import Container, Matrix, Seed
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.tables import correction
 from skdp.tables.budget import Objective, split
-from skdp.tables.columns import Number
+from skdp.tables.columns import Number, cell_names
 from skdp.tables.counts import Table, TableNoise, class_tables
 from skdp.tables.encoder import ClassTableEncoder
 from skdp.tables.law import (
@@ -170,10 +170,11 @@ class ReleasedOracle(Oracle):
             for name, column in self.schema.columns.items()
         }
 
-    @cached_property
-    def most(self) -> int:
-        """The most cells of a response that is a Number."""
-        return cells_of_response(self.n_records, self.epsilon, len(self.tables_))
+    @property
+    def class_names_(self) -> list[str]:
+        """The classes, or the cells of the response."""
+        most = cells_of_response(self.n_records, self.epsilon, len(self.tables_))
+        return cell_names(self.schema.response, most)
 
     @property
     def encoder_(self) -> ClassTableEncoder:
@@ -204,7 +205,8 @@ class ReleasedOracle(Oracle):
         X, classes = self.draw(n_samples, rng)
         response = self.schema.response
         if isinstance(response, Number):
-            return X, response.from_unit(response.middles(self.most))[classes]
+            most = cells_of_response(self.n_records, self.epsilon, len(self.tables_))
+            return X, response.from_unit(response.middles(most))[classes]
         return X, response.array[classes]
 
 
