@@ -68,9 +68,10 @@ class ClassTablesDisplay(Display):
             If no class tables were released, as before fit.
         """
         held = "oracle" if isinstance(estimator, Release) else "oracle_"
-        given: Any = estimator
-        oracle = given if isinstance(given, ReleasedOracle) else getattr(given, held, None)
-        rule = given, oracle is not None, "have released class tables"
+        oracle: Any = estimator
+        if not isinstance(estimator, ReleasedOracle):
+            oracle = getattr(estimator, held, None)
+        rule = estimator, oracle is not None, "have released class tables"
         check_rules("ClassTablesDisplay.from_estimator", estimator=rule)
         return cls(oracle=oracle)
 

@@ -112,7 +112,7 @@ class TablesTarget(Target):
         """The scores of releases of made-up tables, for a classifier."""
         if isinstance(self.chosen.schema.response, Number):
             return None
-        private, exact, guess = expected_scores(self.design).T
+        private, exact, guess = expected_scores(self.design).T.copy()
         return ExpectedScore(private, exact, guess, "accuracy", MADE_UP_TABLES)
 
     def oracle(self, value: Matrix, paid: PrivacyGuarantee | None = None) -> ReleasedOracle:

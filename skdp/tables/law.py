@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 from scipy.special import softmax
 
 from skdp.core.simplex import project_to_simplex
@@ -40,20 +41,20 @@ def class_sizes(noisy: Sequence[Table], n_records: int, deviation: float) -> Mat
     return sizes * n_records / sizes.sum()
 
 
-def kernel_of_cells(n_cells: int, ordered: bool) -> Matrix:
-    """Return the correlations of log odds: those of near cells of a number are alike."""
-    places, near = (np.arange(n_cells) + 0.5) / n_cells, (1 - ROUGHNESS) * ordered
+def kernel_of_cells(n_cells: int) -> Matrix:
+    """Return the correlations of the log odds of a number: those of near cells are alike."""
+    places = (np.arange(n_cells) + 0.5) / n_cells
     smooth = np.exp(-np.abs(places[:, None] - places) / LENGTH)
-    return near * smooth + (1 - near) * np.eye(n_cells)
+    return (1 - ROUGHNESS) * smooth + ROUGHNESS * np.eye(n_cells)
 
 
 def class_given_cell(
     table: Table, sizes: Matrix, deviation: float, ordered: bool
-) -> tuple[Matrix, Table, Matrix]:
+) -> tuple[Matrix, Table, tuple[Matrix, Matrix]]:
     """Return the size of each cell and the probability of each class in it, by empirical Bayes.
 
-    The last is the posterior covariance of the cells, for the probability of any class. Its v is at
-    least .3: noise that hides a signal leaves room for a usual one.
+    The last is the posterior covariance of the cells, for the probability of any class: the blocks
+    B of a sum B + A A', and A. Its v is at least .3: noise that hides a signal leaves room for one.
 
     With N the sizes of the cells and share those of the classes, the residual is r_xc = t_xc -
     share_c sum(t_x) = N_x (p_xc - share_c) + noise, whose variance is sd^2 (1 - 1/K) from the
@@ -67,23 +68,24 @@ def class_given_cell(
     counts = n * project_to_simplex([table.sum(axis=1) / n])[0]
     residual = table - share * table.sum(axis=1, keepdims=True)
     spread = np.mean(share * (1 - share))
-    noise = np.diag(deviation**2 * (1 - 1 / n_classes) + counts * spread + 1e-9)
-    priors = (VARIANCES * spread**2)[:, None, None] * kernel_of_cells(n_cells, ordered)
-    roots = np.linalg.cholesky(counts[:, None] * priors * counts + noise)
-    white = np.linalg.solve(roots, np.broadcast_to(residual, (len(roots), *residual.shape)))
-    halves = np.linalg.solve(roots, counts[:, None] * priors)
-    means = halves.transpose(0, 2, 1) @ white
+    size = n_cells if ordered else 1  # of a block: categories are independent
+    blocks = counts.reshape(-1, size, 1)
+    noise = np.eye(size) * (deviation**2 * (1 - 1 / n_classes) + blocks * spread + 1e-9)
+    priors = (VARIANCES * spread**2)[:, None, None, None] * kernel_of_cells(size)
+    roots = np.linalg.cholesky(blocks * priors * blocks.transpose(0, 2, 1) + noise)
+    white = np.linalg.solve(roots, residual.reshape(1, -1, size, n_classes))
+    halves = np.linalg.solve(roots, blocks * priors)
+    means = (halves.transpose(0, 1, 3, 2) @ white).reshape(-1, n_cells, n_classes)
     # the residuals of all classes add up to zero, so K - 1 of them are free
-    halved = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)  # log determinants
-    log_likelihoods = (1 - n_classes) * (np.sum(white**2, axis=(1, 2)) / (2 * n_classes) + halved)
-    weights = softmax(log_likelihoods)
+    squares, determinants = np.sum(white**2, axis=(1, 2, 3)), np.diagonal(roots, axis1=2, axis2=3)
+    halved = squares / (2 * n_classes) + np.log(determinants).sum(axis=(1, 2))
+    weights = softmax((1 - n_classes) * halved)
     mean = np.tensordot(weights, means, 1)
-    weights = softmax(np.where(VARIANCES < USUAL, -np.inf, log_likelihoods))
+    weights = softmax(np.where(VARIANCES < USUAL, -np.inf, (1 - n_classes) * halved))
     away = np.concatenate((means - mean) * np.sqrt(weights / n_classes)[:, None, None], axis=1)
-    covariances = priors - halves.transpose(0, 2, 1) @ halves
-    covariance = np.tensordot(weights, covariances, 1) + away @ away.T
+    covariance = np.tensordot(weights, priors - halves.transpose(0, 1, 3, 2) @ halves, 1)
     p = np.maximum(share + mean, 0.03 * share)
-    return counts, p / p.sum(axis=1, keepdims=True), covariance
+    return counts, p / p.sum(axis=1, keepdims=True), (covariance, away)
 
 
 def law_of_column(
@@ -102,11 +104,11 @@ def log_odds(table: Table, sizes: Matrix, deviation: float, ordered: bool) -> tu
 
     The variance is V (1 / p_c^2 + 1 / p_0^2 - 2 M_c0 / (p_c p_0)), with V = S_xx and M as below.
     """
-    _, p, covariance = class_given_cell(table, sizes, deviation, ordered)
+    _, p, (blocks, away) = class_given_cell(table, sizes, deviation, ordered)
     lifts, first, others = np.log(p / sizes), 1 / p[:, :1], 1 / p[:, 1:]
     factor = others**2 + first**2 + 2 * first * others / (len(sizes) - 1)
-    variance = np.maximum(np.diag(covariance), 0)[:, None] * factor
-    return lifts[:, 1:] - lifts[:, :1], np.sqrt(variance)
+    variance = np.diagonal(blocks, axis1=1, axis2=2).ravel() + np.sum(away**2, axis=1)
+    return lifts[:, 1:] - lifts[:, :1], np.sqrt(np.maximum(variance, 0)[:, None] * factor)
 
 
 def information(
@@ -119,7 +121,8 @@ def information(
     covariance of the cells, and M = (K I - 1 1') / (K - 1) for the classes, the variance is
     sum_cc' M_cc' g_c' S g_c' + sum_cc' M_cc'^2 / (P_c P_c') sum_xy P(x) P(y) S_xy^2 / (2 log(2)^2).
     """
-    counts, p, covariance = class_given_cell(table, sizes, deviation, ordered)
+    counts, p, (blocks, away) = class_given_cell(table, sizes, deviation, ordered)
+    covariance = block_diag(*blocks) + away @ away.T
     share, weight, k = sizes / sizes.sum(), counts / counts.sum(), len(sizes)
     slopes, between = weight[:, None] * np.log2(p / share), (k * np.eye(k) - 1) / (k - 1)
     linear = np.sum(between * (slopes.T @ covariance @ slopes))

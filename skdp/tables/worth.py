@@ -34,14 +34,14 @@ def _scores(design: Design, share: Matrix, strength: float) -> list[float]:
     rng, source, columns = np.random.default_rng(0), byte_source(0), design.schema.columns.values()
     ranks, laws = 1 / (rng.permutation(len(columns)) + 1), []
     for column, size, rank in zip(columns, design.sizes, ranks, strict=True):
-        root = np.linalg.cholesky(kernel_of_cells(size, column.ordered))
-        odds = np.sqrt(strength * rank / ranks.sum()) * root @ rng.normal(size=(size, len(share)))
+        kernel = kernel_of_cells(size if column.ordered else 1)
+        normal = rng.normal(size=(size // len(kernel), len(kernel), len(share)))
+        odds = (np.linalg.cholesky(kernel) @ normal).reshape(size, -1)
+        odds *= np.sqrt(strength * rank / ranks.sum())
         law = rng.dirichlet(np.ones(size))[:, None] * np.exp(odds)
         laws.append(law / law.sum(axis=0))
-    labels, counts = (
-        rng.choice(len(share), N_SCORED, p=share),
-        rng.multinomial(design.n_records, share),
-    )
+    counts = rng.multinomial(design.n_records, share)
+    labels = rng.choice(len(share), N_SCORED, p=share)
     cells = [draw_cells(law, labels, rng) for law in laws]
 
     def accuracy(prior: Matrix, odds: list[Matrix]) -> float:
