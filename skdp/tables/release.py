@@ -118,16 +118,16 @@ class ReleasedOracle(Oracle):
         The promise, where a budget has paid.
     """
 
-    schema: Schema
+    schema: Schema = field(repr=False)
     n_records: int
     epsilon: float
     delta: float
     n_cells: int
     library: str
-    tables_: dict[object, Table]
+    tables_: dict[object, Table] = field(repr=False)
     deviation_: float
-    weights_: Matrix | None = None
-    guarantee_: PrivacyGuarantee | None = None
+    weights_: Matrix | None = field(default=None, repr=False)
+    guarantee_: PrivacyGuarantee | None = field(default=None, repr=False)
     independent_records: bool = field(default=True, init=False)
 
     @property
