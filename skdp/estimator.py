@@ -34,6 +34,7 @@ from skdp.result import Release, below_promise
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.tables.release import ReleasedOracle
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,6 +66,7 @@ class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     sensitivity_: SensitivityEstimate | KnownSensitivity
     standard_errors_: NDArray[np.float64] | Values | None
     mechanism_: Mechanism
+    oracle_: ReleasedOracle | None
     plan_: ReleasePlan
     public_estimator_: Estimator | None
     _release: Release
@@ -87,6 +89,7 @@ class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             sensitivity_=released.sensitivity,
             standard_errors_=released.standard_errors,
             mechanism_=plan.mechanism,
+            oracle_=released.oracle,
             public_estimator_=plan.public_estimator,
             **others,
         )
@@ -191,6 +194,8 @@ class PrivateEstimator(PrivateModel):
         oracle's, up to the `shift`.
     mechanism_ : Mechanism
         The mechanism that released, with the code that it learned.
+    oracle_ : ReleasedOracle or None
+        The class tables that were released. None without ClassTables.
     plan_ : ReleasePlan
         Everything that was settled before private data was looked at.
     public_estimator_ : estimator object or None
@@ -357,7 +362,7 @@ class PrivateEstimator(PrivateModel):
             None takes the form of the oracle's records, and X alone that of its responses.
         scoring : str, callable or None, default=None
             The score of ``plan.expected_score``, as in scikit-learn. None takes that of the
-            estimator.
+            estimator. With ClassTables it is the accuracy, or R2, in any case.
 
         Returns
         -------

@@ -341,6 +341,7 @@ class ReleasePlan:
             prior_conflict=most,
             warning=" ".join(filter(None, (conflict, remark))),
             repaired=None if target.adds_noise else repaired(restored, numbers),
+            oracle=target.oracle(value, guarantee),
         )
 
     def _by_name(self, numbers: Matrix | None) -> NDArray[np.float64] | Values | None:
@@ -456,6 +457,8 @@ class ReleasePlan:
     @cached_property
     def _simulated(self) -> tuple[ExpectedScore | None, Matrix | None]:
         """The score and the public value."""
+        if self.target.expected_score is not None:
+            return self.target.expected_score, None
         simulation = self.simulate()
         if simulation is None:
             return None, None

@@ -20,13 +20,15 @@ from skdp.core.types import AxisLabels, Values
 from skdp.functions.released_density import ReleasedDensity, remark_on_density
 from skdp.results.folder import check_free, read_folder, write_folder
 from skdp.results.intervals import HasIntervals, Simulator
-from skdp.results.names import flat_names, flat_numbers, positive_class
+from skdp.results.names import flat_names, flat_numbers, on_one_line, positive_class
 from skdp.results.report import PrivacyReport, make_report, together
 from skdp.results.summary import MOST_ROWS_OF_CARD, ReleaseSummary
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.tables.release import ReleasedOracle
 
 OF_NOISE = "Standard errors measure the noise alone, not the sampling of the records."
+OF_TABLES = "Those of the information, which a column by itself has about y, measure both."
 OF_CODE = (
     "Standard errors suppose records like the public ones, but for the share `shift`. "
     "What is not from your data is from public fits."
@@ -67,6 +69,8 @@ class Release(HasIntervals):
         A warning, such as of a conflict with the prior.
     repaired : ndarray of shape (n_numbers,) or None, default=None
         The numbers in the model that were brought into range. NaN for the others.
+    oracle : ReleasedOracle or None, default=None
+        The class tables that were released, where the sensitivity is that of ClassTables.
 
     Examples
     --------
@@ -95,6 +99,7 @@ class Release(HasIntervals):
     prior_conflict: float = 0.0
     warning: str = ""
     repaired: NDArray[np.float64] | None = None
+    oracle: ReleasedOracle | None = None
 
     @property
     def _is_model(self) -> bool:
@@ -126,7 +131,7 @@ class Release(HasIntervals):
                 "A Release has a summary where it released numbers. Here a response was chosen: "
                 "see its 'value'."
             )
-        values = flat_numbers(self.numbers)
+        values, names = flat_numbers(self.numbers), flat_names(self.numbers, self.labels)
         errors, learned = np.full(len(values), np.nan), np.ones(len(values))
         if self.standard_errors is not None:
             errors = flat_numbers(self.standard_errors)
@@ -136,11 +141,17 @@ class Release(HasIntervals):
             learned = np.clip(1 - left**2, 0, 1)
             errors = np.where(self._are_fixed, np.nan, errors)
         remarks = [OF_NOISE if self.prior_errors is None else OF_CODE]
+        if self.oracle is not None:
+            found = self.oracle.information_
+            names += [f"information in bits[{on_one_line(name)}]" for name in found]
+            more = *np.array([*found.values()]).T, np.ones(len(found))
+            values, errors, learned = np.hstack([(values, errors, learned), more])
+            remarks.append(OF_TABLES)
         if isinstance(self.value, ReleasedDensity):
             remarks.append(remark_on_density(self.value))
         return ReleaseSummary(
             "\n".join(filter(None, (str(self.guarantee), self.warning))),
-            *(flat_names(self.numbers, self.labels), values, errors, learned, self.repaired),
+            *(names, values, errors, learned, self.repaired),
             " ".join(filter(None, remarks)),
             self._title(),
         )
@@ -180,6 +191,8 @@ class Release(HasIntervals):
         check_count("n_draws", n_draws, "Release.save", at_least=0)
         folder = Path(folder)
         check_free(folder)
+        if n_draws and self.oracle is not None:
+            self._plausible_values(n_draws, 0)  # refuses
         value, simulator = self._as_released, None
         if self.simulator is not None and value is not None:
             simulator = self.simulator.without_oracle(value.shape, n_draws)
@@ -192,7 +205,7 @@ class Release(HasIntervals):
             *(folder, replace(self, simulator=simulator), self.value, self.report(), self.plan),
             table=table,
             warning=self.warning,
-            can_simulate=simulator is not None and simulator.is_ready,
+            can_simulate=None if self.oracle else simulator is not None and simulator.is_ready,
         )
 
     def report(self, audit: object = None) -> PrivacyReport:

@@ -13,10 +13,14 @@ from sklearn.preprocessing import MinMaxScaler
 
 from skdp import (
     BernsteinTransformer,
+    Category,
+    ClassTables,
     LaplaceMechanism,
+    Number,
     PrivacyGuarantee,
     PrivateEstimator,
     RandomTaskOracle,
+    Schema,
     SensitivitySampler,
     UniformOracle,
     plan_release,
@@ -24,6 +28,7 @@ from skdp import (
 from skdp.accounting import PrivacyAccountant
 from skdp.displays import (
     BudgetDisplay,
+    ClassTablesDisplay,
     PrivacyUtilityDisplay,
     PrivateDensityDisplay,
     ReleaseDisplay,
@@ -96,6 +101,33 @@ def test_intervals_are_of_the_standard_errors(model, monkeypatch):
     assert "2 more are not drawn" in cut.ax_.get_xlabel()
     with pytest.raises(ValueError, match="'intercept_'"):
         ReleaseDisplay.from_estimator(model, attribute="coefs_")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_bars_are_released_log_odds_with_their_errors(n_classes):
+    y = np.arange(3000) % n_classes
+    X = np.column_stack([y + np.random.default_rng(0).normal(size=3000), np.arange(3000) // 9 % 2])
+    schema = Schema({"x": Number(-3, 5), "z": Category([0, 1])}, classes=list(range(n_classes)))
+    tables = ClassTables(schema, random_state=0)
+    private = PrivateEstimator(
+        LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=tables, random_state=0
+    )
+    with pytest.raises(ValueError, match="must have released class tables"):
+        ClassTablesDisplay.from_estimator(private)
+    private.fit(X, y)
+    for given in (private, private.oracle_, private._release):
+        display = ClassTablesDisplay.from_estimator(given).plot(alpha=0.5)
+        assert len(display.axes_) == 2
+        ax, (odds, errors) = display.axes_[0], private.oracle_.log_odds_["x"]
+        assert ax.get_title(loc="left").startswith("x: ")
+        assert ticks(ax)[0].startswith("-3 to ")
+        assert ticks(display.axes_[1]) == ["0", "1"]
+        widths = np.reshape([bar.get_width() for bar in ax.patches], odds.T.shape)
+        assert np.array_equal(widths, odds.T)
+        ends = np.concatenate([each.get_segments() for each in ax.collections])[:, :, 0]
+        assert np.allclose(np.diff(ends, axis=1).ravel() / 2, errors.T.ravel())
+    alone = ClassTablesDisplay.from_estimator(private).plot(plt.figure().subplots())
+    assert "1 of 2 columns" in alone.ax_.get_xlabel()
 
 
 @pytest.fixture(scope="module")

@@ -174,8 +174,9 @@ def audit_estimator(
     plan = private_estimator.plan_
     if plan.target.adds_noise:
         raise TypeError(
-            "audit_estimator compares values before and after noise, and class tables have none "
-            "without noise. Pass audit_release a function that calls release_oracle."
+            "audit_estimator compares values before and after noise, and this release has none "
+            f"without noise: {plan.target.description}. Use audit_epsilon, with a function that "
+            "releases, such as release_oracle for class tables."
         )
     dataset = plan.prepare(Dataset(X, y).only(plan.schema.parts))  # as fit leaves out y
     n = dataset.n_records

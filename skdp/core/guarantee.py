@@ -30,6 +30,7 @@ class NeighboringRelation(Enum):
     """Both have n records and differ in one of them; n is public."""
 
 
+RELEASED_LAW = "law released for"  # words for an oracle that was learned from private data
 ASSERTED = "asserted by the caller"  # words for a sensitivity that nobody has proved or checked
 
 
@@ -162,6 +163,12 @@ class PrivacyGuarantee:
             promise += f", with probability {1 - self.gamma:g} over pairs of datasets from {source}"
             promise += f", said with confidence {sure:g}" if sure is not None else ""
             yield f"{promise}. Records unlike these may not be covered."
+            if RELEASED_LAW in source:
+                yield (
+                    "The law was released from private records, which are no draws of it: gamma "
+                    "says nothing about them. For all records only the promise of the law holds, "
+                    "and both epsilons add up."
+                )
         else:
             yield f"{promise}."
         assumed = self.assumed or (None if self.gamma else f"sensitivity {ASSERTED}")

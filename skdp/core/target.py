@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset, belongs_to, neighboring_pair
 from skdp.core.default import CLASS_NAME
+from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import Keyed, check_key
 from skdp.core.metric import OutputMetric
+from skdp.core.oracle import Oracle
 from skdp.core.types import Container, Estimator, Named
 
 
@@ -67,6 +69,8 @@ class Target(Keyed, ABC):
         with the standard errors that `errors` says. By default the mechanism adds the noise.
     errors : ndarray of float or None
         The standard errors of a value that is noisy when it is returned.
+    expected_score : ExpectedScore or None
+        What a release may score, where the target says it. By default releases are simulated.
     within : ndarray of float or None
         A possible value, by which a release is rehearsed; None takes that of made-up records.
 
@@ -100,6 +104,7 @@ class Target(Keyed, ABC):
     n_public_fits: int = 0
     adds_noise: bool = False
     errors: NDArray[np.float64] | None = None
+    expected_score: Any = None
     within: NDArray[np.float64] | None = None
 
     # All that the values of a class of skdp depend on besides the dataset; None: every attribute.
@@ -136,6 +141,23 @@ class Target(Keyed, ABC):
             Such as an estimator.
         """
         return value
+
+    def oracle(self, value: Any, promise: PrivacyGuarantee) -> Oracle | None:
+        """Return an oracle of a released law, which carries its promise; by default none.
+
+        Parameters
+        ----------
+        value : ndarray of float
+            What was released.
+        promise : PrivacyGuarantee
+            What was paid for.
+
+        Returns
+        -------
+        Oracle or None
+            Of public records.
+        """
+        return None
 
     def with_noise(
         self, mechanism: Any, sensitivity: float, errors: NDArray[np.float64] | None

@@ -191,11 +191,11 @@ class ObjectivePerturbation:
         source: ByteSource,
     ) -> Matrix:
         """Return the private weights; a row that is too long is shortened, by itself."""
-        least = self.least_penalty
+        least, most = self.least_penalty, MOST_WEIGHTS
         check_rules(
             "ObjectivePerturbation",
             penalty=(penalty, penalty >= least, f"be at least {least:g} for this radius"),
-            n_weights=(self.n_weights, self.n_weights <= MOST_WEIGHTS, f"be at most {MOST_WEIGHTS}"),
+            n_weights=(self.n_weights, self.n_weights <= most, f"be at most {most}"),
         )
         lattice, scale = self.noise
         steepness = (self.n_weights + 1) * (1 + self.radius * float(norm(center)))

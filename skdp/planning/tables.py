@@ -15,6 +15,7 @@ from skdp.accounting.payer import check_accountant, find_payer
 from skdp.core.checks import shorten, shown, warn
 from skdp.core.dataset import Dataset
 from skdp.core.dtypes import categories_of
+from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.plain import is_table, plain
 from skdp.core.room import undisturbed
 from skdp.core.schema import DatasetForm, declared
@@ -30,12 +31,14 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.planning.making import Draft, check_mechanism, least_spend, make_plan
+from skdp.results.simulation import MADE_UP_TABLES, ExpectedScore
 from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.tables.columns import Category, Number
+from skdp.tables.columns import Category, Number, cell_names
 from skdp.tables.encoder import declared_values, with_categories
 from skdp.tables.release import ClassTables, Design, ReleasedOracle, release_tables
 from skdp.tables.schema import Schema
 from skdp.tables.values import library_of, together
+from skdp.tables.worth import expected_scores
 
 N_DRAWS, N_TRIED = 10_000, 500  # for the student, and to try it before anything is paid for
 LEAST, ENOUGH = 20, {True: 100, False: 50}  # n epsilon / d; enough without and with a delta
@@ -70,8 +73,9 @@ class TablesTarget(Target):
         stage = ", and a corrected score" if design.n_weights else ""
         self.released = (
             f"class tables of {d} columns, {self.n_counts} counts with a standard error of "
-            f"{design.noise.deviation:.3g}{stage}; n epsilon / d is {self.reach:.4g}, and "
-            f"{ENOUGH[not design.delta]} is enough"
+            f"{design.noise.deviation:.3g}{stage}; n epsilon / d is {self.reach:.4g}. Below "
+            f"{LEAST} only the majority is in reach, from {ENOUGH[not design.delta]} on the exact "
+            "model"
         )
         self.description = f"class tables of {d} columns"
         self.student, self.is_encoded = None, False
@@ -88,15 +92,6 @@ class TablesTarget(Target):
         schema, recalibrate = self.chosen.schema, self.chosen.recalibrate
         return Design.of(schema, self.n_samples, self.mechanism, recalibrate)
 
-    def warning(self, n_samples: int) -> str:
-        if self.reach >= LEAST:
-            return ""
-        return (
-            f"n epsilon / d is {self.reach:.3g} for n records and d columns. Below {LEAST} only "
-            "the majority, or the mean, may be learned: declare fewer columns, or take a larger "
-            "epsilon."
-        )
-
     def bound(self, order: int) -> float:
         """Return how far a record moves the counts: it moves two of each table by one."""
         return math.sqrt(2 * len(self.chosen.schema.columns)) ** (3 - order)
@@ -112,14 +107,22 @@ class TablesTarget(Target):
         weights = [] if released.weights_ is None else [released.weights_]
         return np.concatenate([*tables, *weights])
 
-    def oracle(self, value: Matrix) -> ReleasedOracle:
+    @property
+    def expected_score(self) -> ExpectedScore | None:
+        """The scores of releases of made-up tables, for a classifier."""
+        if isinstance(self.chosen.schema.response, Number):
+            return None
+        private, exact, guess = expected_scores(self.design).T.copy()
+        return ExpectedScore(private, exact, guess, "accuracy", MADE_UP_TABLES)
+
+    def oracle(self, value: Matrix, paid: PrivacyGuarantee | None = None) -> ReleasedOracle:
         """Make the oracle of released numbers."""
         design, numbers = self.design, np.asarray(value)
         sizes = np.array(design.sizes) * design.n_classes
         parts = np.split(numbers[: self.n_counts], np.cumsum(sizes)[:-1])
         tables = [part.reshape(-1, design.n_classes) for part in parts]
         weights = numbers[self.n_counts :] if design.n_weights else None
-        return design.oracle(tables, weights, self.library)
+        return replace(design.oracle(tables, weights, self.library), guarantee_=paid)
 
     def restore(self, value: Matrix) -> object:
         """Teach the estimator draws of the released law."""
@@ -128,11 +131,11 @@ class TablesTarget(Target):
 
     def by_name(self, value: Matrix) -> tuple[Values, AxisLabels]:
         oracle, design = self.oracle(value), self.design
-        classes = _cells(design.schema.response, design.most)
+        classes = cell_names(design.schema.response, design.most)
         numbers: Values = {}
         labels: AxisLabels = {}
         for name, table in oracle.tables_.items():
-            cells = _cells(design.schema.columns[name], design.n_cells)
+            cells = cell_names(design.schema.columns[name], design.n_cells)
             numbers[str(name)], labels[str(name)] = table, (cells, classes)
         if oracle.weights_ is not None:
             names = [*map(str, oracle.tables_), "constant"]
@@ -174,15 +177,6 @@ def _typed(X: Container) -> list:
     """List the columns of a frame that have a type of categories."""
     names = X.columns if is_table(X) else []
     return [name for name in names if categories_of(X[name].dtype) is not None]
-
-
-def _cells(column: Number | Category, most: int) -> list[str]:
-    """Name the cells of a column."""
-    if isinstance(column, Category):
-        return [str(value) for value in column.values]
-    edges = column.edges(most)
-    ends = edges[1:] - column.integer
-    return [f"{a:.4g} to {b:.4g}" for a, b in zip(edges[:-1], ends, strict=True)]
 
 
 def made_up(schema: Schema, library: str | None = None) -> Dataset:
@@ -253,8 +247,13 @@ def draft_tables(
     example = declared(example)
     number = public_seed(seed, "random_state", "ClassTables")
     target = TablesTarget(chosen, mechanism, example, estimator, number)
-    if said := target.warning(example.n_records):
-        warn(said, UtilityWarning)
+    if target.reach < LEAST:
+        warn(
+            f"n epsilon / d is {target.reach:.3g} for n records and d columns. Below {LEAST} only "
+            "the majority, or the mean, may be learned: declare fewer columns, or take a larger "
+            "epsilon.",
+            UtilityWarning,
+        )
     order = int(mechanism.geometry.order)
     known = KnownSensitivity(
         target.bound(order),
@@ -345,5 +344,5 @@ def release_oracle(
     draft = draft_tables(chosen, mechanism, dataset, None, random_state)
     plan = make_plan(draft)
     released = plan.run(draft.example, plan.pay(pays, random_state))
-    oracle: ReleasedOracle = released.value
-    return replace(oracle, guarantee_=released.guarantee)
+    assert released.oracle is not None
+    return released.oracle

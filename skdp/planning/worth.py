@@ -79,12 +79,12 @@ def _range_of_first_step(
 
 
 def warn_of_worth(plan: ReleasePlan) -> None:
-    """Warn, before anything is paid for, of a release that adds little to public records."""
+    """Warn, before anything is paid for, of a release that adds little; class tables warn alone."""
     expected, share = plan.expected_score, plan.share_learned
     alone = "public records alone" if expected is None else expected.alone
     if expected is None and share < LEAST_SHARE:
         said = f"{share:.1%} of what public fits leave open is learned from the private data"
-    elif expected is not None and not expected.gains:
+    elif expected is not None and not expected.gains and plan.target.expected_score is None:
         said = f"expected {expected.scoring}: {expected}"
     else:
         return

@@ -162,7 +162,7 @@ def model_card(
     *,
     table: str | None,
     warning: str,
-    can_simulate: bool,
+    can_simulate: bool | None,
 ) -> str:
     """Write the card in Markdown."""
     what, kind, good = report.title, "value", "exact the value is"
@@ -195,10 +195,10 @@ def model_card(
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _advice(value: object, has_numbers: bool, can_simulate: bool) -> list[str]:
-    """Describe the methods of a loaded release, and warn of `fit`."""
+def _advice(value: object, has_numbers: bool, can_simulate: bool | None) -> list[str]:
+    """Describe the methods of a loaded release, and warn of `fit`; None is for no intervals."""
     kinds = {"predict_interval": is_regressor, "predict_stability": is_classifier}
-    predicts = has_numbers and hasattr(value, "predict")
+    predicts = can_simulate is not None and has_numbers and hasattr(value, "predict")
     says = "is not available: the release was saved without `n_draws`."
     if can_simulate:
         says = "shows how uncertain the noise makes a prediction."

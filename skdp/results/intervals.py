@@ -284,7 +284,8 @@ class HasIntervals:
         if simulator is None or value is None:
             raise TypeError(
                 "A Release has intervals where it released numbers. Here a response was chosen, or "
-                f"the target could not be saved. Got {type(self.value).__name__}."
+                "the target could not be saved, or class tables were released, whose summary has "
+                f"standard errors. Got {type(self.value).__name__}."
             )
         if n_draws is not None:
             check_count("n_draws", n_draws, "Release")

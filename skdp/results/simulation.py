@@ -34,6 +34,7 @@ LEAST_DATASETS, MOST_DATASETS = 3, 20
 EVALUATIONS_OF_A_DATASET = 30  # a dataset for each so many evaluations, so that it costs little
 
 ORACLE, MADE_UP = "the oracle's data", "made-up records"  # which records are simulated
+MADE_UP_TABLES = "made-up tables whose columns act one by one"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +95,23 @@ class ExpectedScore:
     @property
     def alone(self) -> str:
         """The model of `public`, in words."""
-        return "a guess" if self.records == MADE_UP else "public records alone"
+        return "public records alone" if self.records == ORACLE else "a guess"
 
     def __str__(self) -> str:
+        if self.records == MADE_UP_TABLES:
+            return f"{self.scoring} {'; '.join(self._of_tables())} (on {self.records})"
         scores = [f"{short_score(self.private.mean())} +- {self.standard_error:.1g}"]
         scores.append(f"exact {short_score(self.exact.mean())}")
         if not np.isnan(self.public).any():
             scores.append(f"{self.alone} {short_score(self.public.mean())}")
         return "   ".join([*scores, f"(on {self.records})"])
+
+    def _of_tables(self) -> Iterator[str]:
+        """Write the scores one by one, together where a guess scores alike."""
+        for guess in np.unique(self.public):
+            both = np.array([self.private, self.exact])[:, self.public == guess]
+            private, exact = ("/".join(map(short_score, each)) for each in both)
+            yield f"{private} where the exact model has {exact} and a guess {short_score(guess)}"
 
 
 def standard_error(scores: Matrix) -> float:

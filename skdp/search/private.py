@@ -242,8 +242,8 @@ class PrivateSearchCV(PrivateModel):
         if isinstance(self.estimator.sensitivity, ClassTables):
             raise TypeError(
                 "The 'sensitivity' of the estimator in PrivateSearchCV must not be ClassTables. "
-                "Search at no cost: public_search with a release_oracle, from which all candidates "
-                "learn."
+                "Release the tables once, by release_oracle: a search of scikit-learn on its draws "
+                "costs nothing more, and the best model has the promise of the oracle."
             )
         if isinstance(self.estimator.sensitivity, Real):
             n = fitted.n_records

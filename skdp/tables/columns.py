@@ -178,3 +178,12 @@ class Category:
         """The values in an array of their type; in one of objects if they are words."""
         are_words = any(isinstance(value, str | bytes) for value in self.values)
         return np.array(self.values, dtype=object if are_words else None)
+
+
+def cell_names(column: Number | Category, most: int) -> list[str]:
+    """Name the cells of a column."""
+    if isinstance(column, Category):
+        return [str(value) for value in column.values]
+    edges = column.edges(most)
+    ends = edges[1:] - column.integer
+    return [f"{a:.4g} to {b:.4g}" for a, b in zip(edges[:-1], ends, strict=True)]

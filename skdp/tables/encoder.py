@@ -61,6 +61,11 @@ class ClassTableEncoder(TransformerMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
+    @property
+    def n_features_in_(self) -> int:
+        """The number of declared columns."""
+        return len(self.schema.columns)
+
     def transform(self, X: Container) -> NDArray[np.float64]:
         """Encode records in a frame, an array or a list."""
         read, _ = self.schema.read(X)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -11,14 +13,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
-from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.guarantee import RELEASED_LAW, PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.types import Container, Matrix, Seed
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.discrete import MAX_SCALE
 from skdp.tables import correction
 from skdp.tables.budget import Objective, split
-from skdp.tables.columns import Number
+from skdp.tables.columns import Number, cell_names
 from skdp.tables.counts import BITS, Table, TableNoise, class_tables
 from skdp.tables.encoder import ClassTableEncoder
 from skdp.tables.law import (
@@ -26,7 +28,9 @@ from skdp.tables.law import (
     class_sizes,
     draw_cells,
     draw_classes,
+    information,
     law_of_column,
+    log_odds,
     n_cells_of_numbers,
 )
 from skdp.tables.schema import Schema
@@ -112,16 +116,16 @@ class ReleasedOracle(Oracle):
         The promise, where a budget has paid.
     """
 
-    schema: Schema
+    schema: Schema = field(repr=False)
     n_records: int
     epsilon: float
     delta: float
     n_cells: int
     library: str
-    tables_: dict[object, Table]
+    tables_: dict[object, Table] = field(repr=False)
     deviation_: float
-    weights_: Matrix | None = None
-    guarantee_: PrivacyGuarantee | None = None
+    weights_: Matrix | None = field(default=None, repr=False)
+    guarantee_: PrivacyGuarantee | None = field(default=None, repr=False)
     independent_records: bool = field(default=True, init=False)
 
     @property
@@ -129,7 +133,7 @@ class ReleasedOracle(Oracle):
         """What the guarantee calls it."""
         delta = f", delta={self.delta:g}" if self.delta else ""
         n = len(self.tables_)
-        return f"law released for epsilon={self.epsilon:g}{delta} (class tables of {n} columns)"
+        return f"{RELEASED_LAW} epsilon={self.epsilon:g}{delta} (class tables of {n} columns)"
 
     @property
     def classes_(self) -> NDArray | None:  # type: ignore[override]
@@ -145,10 +149,30 @@ class ReleasedOracle(Oracle):
     @cached_property
     def laws_(self) -> list[tuple[Table, Table]]:
         """The smoothed table of each column, and log P(c | cell) / P(c)."""
-        return [
-            law_of_column(self.tables_[name], self.sizes_, self.deviation_, column.ordered)
+        return [*self._read(law_of_column).values()]
+
+    @cached_property
+    def information_(self) -> dict[object, tuple[float, float]]:
+        """What each column by itself tells of y, in bits, with its standard error; most first."""
+        return dict(sorted(self._read(information).items(), key=lambda each: -each[1][0]))
+
+    @cached_property
+    def log_odds_(self) -> dict[object, tuple[Table, Table]]:
+        """Log odds of each cell for each class but the first, and their standard errors."""
+        return self._read(log_odds)
+
+    def _read(self, read: Callable) -> dict[object, Any]:
+        """Read all tables with the sizes of the classes."""
+        return {
+            name: read(self.tables_[name], self.sizes_, self.deviation_, column.ordered)
             for name, column in self.schema.columns.items()
-        ]
+        }
+
+    @property
+    def class_names_(self) -> list[str]:
+        """The classes, or the cells of the response."""
+        most = cells_of_response(self.n_records, self.epsilon, len(self.tables_))
+        return cell_names(self.schema.response, most)
 
     @property
     def encoder_(self) -> ClassTableEncoder:
@@ -239,7 +263,7 @@ class Design:
     n_cells: int
     n_weights: int
     noise: TableNoise
-    objective_of: Objective = field(repr=False)
+    objective_of: Objective = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, schema: Schema, n: int, mechanism: Mechanism, recalibrate: bool) -> Design:
