@@ -28,6 +28,7 @@ from skdp.mechanisms.base import Mechanism
 from skdp.oracles.adapters import as_oracle, without_response
 from skdp.oracles.drawing import draw
 from skdp.plan import ReleasePlan
+from skdp.sensitivity.strata import DESIGNS, N_STRATA, neighbors
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +184,7 @@ def audit_estimator(
     seed = public_seed(rng, "rng", "audit_estimator")
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
     if record is None:
-        source = _oracle_pairs(plan, oracle, n, pairs, seed)
+        source = _oracle_pairs(plan, oracle, n, pairs, seed, known.strata)
     else:
         source = _record_pairs(plan, dataset, record, pairs)
     audit = partial(audit_release, sensitivity=known.value, alpha=alpha, **options)
@@ -230,7 +231,7 @@ def exceedance_p_value(
 
 
 def _oracle_pairs(
-    plan: ReleasePlan, given: object, n_samples: int, pairs: int, seed: int
+    plan: ReleasePlan, given: object, n_samples: int, pairs: int, seed: int, strata: str | None
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Draw pairs that were not used for calibration, from a given oracle or that of the plan."""
     oracle = plan.oracle if given is None else as_oracle(given)
@@ -243,8 +244,13 @@ def _oracle_pairs(
         oracle = without_response(oracle)
     for child in np.random.SeedSequence(seed, spawn_key=AUDIT).spawn(pairs):
         rng = np.random.default_rng(child)
-        records = draw(oracle, n_samples + 1, rng, schema=plan.schema)
-        yield neighboring_pair(records, int(rng.integers(n_samples)))
+        drawing = partial(draw, oracle, n_samples + 1, rng, schema=plan.schema)
+        if strata is None:
+            yield neighboring_pair(drawing(), int(rng.integers(n_samples)))
+        else:  # one of the strata, by lot
+            first, second = DESIGNS[strata].pairs[rng.integers(N_STRATA)]
+            datasets = [*neighbors(strata, oracle, drawing, rng)]
+            yield datasets[first], datasets[second]
 
 
 def _record_pairs(
