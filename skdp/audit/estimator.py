@@ -26,9 +26,9 @@ from skdp.core.types import Container, Estimator
 from skdp.estimators.validation import check_labels
 from skdp.mechanisms.base import Mechanism
 from skdp.oracles.adapters import as_oracle, without_response
-from skdp.oracles.drawing import draw
 from skdp.plan import ReleasePlan
-from skdp.sensitivity.strata import DESIGNS, N_STRATA, neighbors
+from skdp.sensitivity.pairs import PairSource
+from skdp.sensitivity.strata import DESIGNS
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +184,7 @@ def audit_estimator(
     seed = public_seed(rng, "rng", "audit_estimator")
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
     if record is None:
-        source = _oracle_pairs(plan, oracle, n, pairs, seed, known.strata)
+        source = _oracle_pairs(plan, oracle, n, pairs, seed)
     else:
         source = _record_pairs(plan, dataset, record, pairs)
     audit = partial(audit_release, sensitivity=known.value, alpha=alpha, **options)
@@ -231,7 +231,7 @@ def exceedance_p_value(
 
 
 def _oracle_pairs(
-    plan: ReleasePlan, given: object, n_samples: int, pairs: int, seed: int, strata: str | None
+    plan: ReleasePlan, given: object, n_samples: int, pairs: int, seed: int
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Draw pairs that were not used for calibration, from a given oracle or that of the plan."""
     oracle = plan.oracle if given is None else as_oracle(given)
@@ -242,15 +242,14 @@ def _oracle_pairs(
         )
     if plan.schema.parts.y is None:
         oracle = without_response(oracle)
+    strata = plan.sensitivity.strata
+    source = PairSource(plan.target, oracle, n_samples, seed, plan.schema, strata=strata)
+    places = DESIGNS[strata].pairs
     for child in np.random.SeedSequence(seed, spawn_key=AUDIT).spawn(pairs):
         rng = np.random.default_rng(child)
-        drawing = partial(draw, oracle, n_samples + 1, rng, schema=plan.schema)
-        if strata is None:
-            yield neighboring_pair(drawing(), int(rng.integers(n_samples)))
-        else:  # one of the strata, by lot
-            first, second = DESIGNS[strata].pairs[rng.integers(N_STRATA)]
-            datasets = [*neighbors(strata, oracle, drawing, rng)]
-            yield datasets[first], datasets[second]
+        datasets = [*source.datasets(rng)]
+        first, second = places[rng.integers(len(places))]
+        yield datasets[first], datasets[second]
 
 
 def _record_pairs(

@@ -123,17 +123,16 @@ class RandomTaskOracle(ShippedOracle):
 
     def _least_share_of(self, least_share: float | None) -> float | None:
         """Return the smallest share of a class in any dataset; None of a real response."""
-        shares = self._class_shares
-        if least_share is not None and (self._classes is None or shares is not None):
-            rule = "be None with 'class_shares', and where 'classes' is not given"
-            self._refuse("least_share", rule, shown(least_share))
+        n_classes, shares = np.size(self._classes), self._class_shares
         if self._classes is None or shares is not None:
-            return None if shares is None else float(shares.min())
-        n_classes = len(self._classes)
-        least = min(_LEAST_SHARE, 1 / (2 * n_classes)) if least_share is None else least_share
-        if not (is_real(least) and 0 <= least <= 1 / n_classes):
-            self._refuse("least_share", f"be from 0 to 1 / {n_classes}", shown(least_share))
-        return float(least)
+            least, fits = None if shares is None else float(shares.min()), least_share is None
+        else:
+            least = min(_LEAST_SHARE, 1 / (2 * n_classes)) if least_share is None else least_share
+            fits = is_real(least) and 0 <= least <= 1 / n_classes
+        if not fits:
+            rule = "be from 0 to 1 / n_classes, or None, as with 'class_shares'"
+            self._refuse("least_share", rule, shown(least_share))
+        return least
 
     def _checked_shares(self, class_shares: ArrayLike) -> NDArray[np.float64]:
         shares = floats(class_shares)

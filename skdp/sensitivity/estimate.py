@@ -212,12 +212,11 @@ class SensitivityEstimate(Settled):
             causes = "; ".join(f"{count} with {cause!r}" for cause, count in self.failures.items())
             n_failed, n_drawn = sum(self.failures.values()), self.norms.size
             larger = ", allow a larger gamma" if n_failed < n_drawn else ""
-            each = " in each stratum" if self.strata else ""
             raise ValueError(
                 f"The sampled sensitivity is infinite: of {n_drawn} pairs of datasets of "
                 f"{self.n_samples} records {n_failed} failed ({causes}), and the promise allows "
-                f"{n_pairs - k}{each}. Change the oracle or the target{larger}, or take more "
-                "records."
+                f"{n_pairs - k} of {n_pairs}. Change the oracle or the target{larger}, or take "
+                "more records."
             )
 
     def to_dict(self) -> dict:
@@ -228,9 +227,11 @@ class SensitivityEstimate(Settled):
         dict
             One entry per parameter; None for infinite norms, which JSON does not have.
         """
+        norms = self.norms.astype(object)
+        norms[np.isinf(self.norms)] = None
         stored = [each.name for each in fields(self) if each.init and each.compare]
         return {name: getattr(self, name) for name in stored} | {
-            "norms": _without_infinity(self.norms.tolist()),
+            "norms": norms.tolist(),
             "order_statistic": asdict(self.order_statistic),
             "geometry": self.geometry.to_dict(),
             "shape": None if self.shape is None else list(self.shape),
@@ -299,13 +300,6 @@ def _another(what: str, made_for: object, needed: object) -> ValueError:
         f"The 'sensitivity' was made for another {what}: {made_for}. This release has {needed}. "
         "Sample the sensitivity of this release."
     )
-
-
-def _without_infinity(nested: Any) -> Any:
-    """Write infinite numbers as None."""
-    if isinstance(nested, list):
-        return [*map(_without_infinity, nested)]
-    return nested if math.isfinite(nested) else None
 
 
 def _as_tuples(nested: object) -> object:

@@ -149,8 +149,7 @@ def measure(
     geometry: Geometry, evaluations: Iterable[Evaluation], strata: str | None = None
 ) -> Outcomes:
     """Measure how far the two values of each pair are apart: ``inf`` where there are none."""
-    places = ((0, 1),) if strata is None else DESIGNS[strata].pairs
-    pairs = [each.pair(*both) for each in evaluations for both in places]
+    pairs = [each.pair(*both) for each in evaluations for both in DESIGNS[strata].pairs]
     runs = groupby(pairs, lambda pair: (pair.failure, *(value.shape for value in pair.values)))
     return Outcomes.join([each for _, run in runs for each in _measure(geometry, list(run))])
 

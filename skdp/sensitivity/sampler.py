@@ -6,8 +6,9 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
+import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from skdp.core.checks import check_count, check_rules, warn
@@ -40,7 +41,7 @@ from skdp.sensitivity.pairs import (
     pilot_rows,
 )
 from skdp.sensitivity.store import STORE, Evaluation, key_in_store
-from skdp.sensitivity.strata import DESIGNS, N_STRATA
+from skdp.sensitivity.strata import DESIGNS
 
 T = TypeVar("T")
 
@@ -163,7 +164,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             Which of how many norms is the estimate.
         """
         rule = "be 'auto', 'classes', 'thirds' or None"
-        known = self.strata is None or self.strata in ["auto", *DESIGNS]
+        known = self.strata in ["auto", *DESIGNS]
         check_rules("SensitivitySampler", strata=(self.strata, known, rule))
         usual = order_statistic(
             self.gamma,
@@ -216,7 +217,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         target = as_target(target)
         key = key_of(target)  # before it runs: a function may keep what it finds
         source, records, rows = self._prepare(target, n_samples, schema)
-        strata, n_strata = source.strata, N_STRATA if source.strata else 1
+        strata, n_strata = source.strata, len(DESIGNS[source.strata].pairs)
         statistic = self.order_statistic(geometry.code is not None and rows is None, n_strata)
         if rows is None:
             chunks = self._run(source, partial(measure, geometry, strata=strata), statistic.n_pairs)
@@ -249,7 +250,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             key=key,
             n_reused=n_reused,
             strata=strata,
-            least_share=getattr(source.oracle, "least_share", None) if strata else None,
+            least_share=getattr(source.oracle, "least_share", None)
+            if strata == "classes"
+            else None,
         )
 
     def pilots(
@@ -258,8 +261,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         """Evaluate pilot pairs, from which a public code may be learned.
 
         They are drawn like the pairs of `sample`, without strata, and are not among them, so the
-        promise does not depend on what is learned. There are at most 1000, and at
-        most 2^25 differences in all.
+        promise does not depend on what is learned. There are at most 1000, and at most 2^25
+        differences in all.
 
         Parameters
         ----------
@@ -303,16 +306,20 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         target.check_oracle(*records.parts)
         rows = target.closed_form(*records.parts) if has_independent_records(oracle) else None
-        strata, declared = self.strata, getattr(oracle, "responses", "") == "labels"
-        if strata == "auto":
-            strata = "classes" if declared and rows is None else None
-        elif strata is None and declared and not kind:
-            warn(UNEVEN)
-        source = PairSource(target, oracle, n_samples, seed, schema, kind, strata)
-        if strata is not None:  # an oracle without such pairs is refused before the first fit
-            rows = None
-            source.datasets(rng)
-        return (replace(source, strata=None) if kind else source), records, rows
+        source = PairSource(target, oracle, n_samples, seed, schema, kind)
+        if not kind:
+            fits_classes = target.estimator is not None and is_classifier(target.estimator)
+            declared = fits_classes or getattr(oracle, "responses", "") == "labels"
+            declared &= records.y is not None and np.size(records.y) == n_samples + 1
+            strata = self.strata
+            if strata == "auto":
+                strata = "classes" if declared and (fits_classes or rows is None) else None
+            elif strata is None and declared:
+                warn(UNEVEN)
+            if strata is not None:
+                source, rows = replace(source, strata=strata), None
+                source.datasets(rng)  # refuses an oracle without such pairs before the first fit
+        return source, records, rows
 
     def _run(
         self,
@@ -345,18 +352,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     def for_estimator(
         self, estimator: Estimator, release: object, dataset: Dataset, uses_response: bool
     ) -> SensitivitySampler:
-        if not uses_response:
-            given: dict[str, Any] = {"strata": None} if self.strata == "auto" else {}
-            if dataset.y is None:
-                given["oracle"] = without_response(self.draws_from)
-            return self._with(**given) if given else self
-        if not is_classifier(estimator) or len(getattr(dataset.y, "shape", (0,))) > 1:
+        if uses_response or dataset.y is not None:
             return self
-        if self.strata == "auto":
-            return self._with(strata="classes")
-        if self.strata is None and getattr(self.draws_from, "responses", "") != "labels":
-            warn(UNEVEN)
-        return self
+        return self._with(oracle=without_response(self.draws_from))
 
     def agree(
         self, schema: DatasetForm, example: Dataset

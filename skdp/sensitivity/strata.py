@@ -28,7 +28,8 @@ class Design(NamedTuple):
     pairs: tuple[tuple[int, int], ...]
 
 
-DESIGNS = {
+DESIGNS: dict[str | None, Design] = {
+    None: Design((), ((0, 1),)),  # one pool, of two datasets
     # two of the rarest class and two others; each dataset lacks another one, in this order
     "classes": Design(
         ((1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)),
@@ -91,17 +92,15 @@ def _responses(records: Dataset, strata: str) -> NDArray:
 def _by_class(y: NDArray, declared: Any, rng: Generator) -> list[int] | None:
     """Return two records of the rarest class and two of other classes, which are drawn by lot."""
     found, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    if len(found) < 2 or (isinstance(declared, np.ndarray) and len(found) < declared.size):
+    n_classes = declared.size if isinstance(declared, np.ndarray) else 2
+    if len(found) < n_classes or counts.min() < 2:
         return None
     rarest = rng.choice(np.flatnonzero(counts == counts.min()))
-    chosen = np.flatnonzero(codes == rarest)[:2].tolist()
-    left = {code: np.flatnonzero(codes == code).tolist() for code in range(len(found))}
-    del left[rarest]
-    while len(chosen) < 4:
-        others = [code for code, rows in left.items() if rows]
-        if len(chosen) < 2 or not others:
-            return None
-        chosen.append(left[rng.choice(others)].pop())
+    left = [np.flatnonzero(codes == code).tolist() for code in range(len(found))]
+    chosen, left[rarest] = left[rarest][:2], []
+    for _ in range(2):
+        others = [rows for rows in left if rows]
+        chosen.append(others[rng.integers(len(others))].pop())
     return chosen
 
 
