@@ -42,8 +42,7 @@ class OrderStatistic:
     confidence : float in (0, 1) or None, default=None
         Confidence over the draws in the "conditional" calibration, where None means 0.95.
     n_strata : int, default=1
-        Number of strata, each of which has `n_pairs` pairs and its own order statistic; the largest
-        of these is the estimate.
+        Number of strata, each with `n_pairs` pairs; the largest of their order statistics counts.
 
     Examples
     --------
@@ -123,8 +122,7 @@ def order_statistic(
     confidence : float in (0, 1) or None, default=None
         Confidence over the draws, for "conditional" only; None means 0.95 there.
     n_strata : int, default=1
-        Number of strata, each with `n_pairs` pairs and an order statistic of its own. The promise
-        then holds in each stratum, with one confidence for all.
+        Number of strata, each with `n_pairs` pairs. The promise holds in each, with one confidence.
     owner : str, default="order_statistic"
         Whose parameters these are, for the error messages.
 

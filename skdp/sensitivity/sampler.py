@@ -61,9 +61,6 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     norms, chosen so that a further pair exceeds it with probability at most gamma (algorithm 1 of
     [1]_).
 
-    With `strata` the two records are drawn in three strata, each of which has an order statistic of
-    its own. The largest is the estimate, so gamma holds in every stratum.
-
     Parameters
     ----------
     oracle : callable, frozen scipy.stats distribution or fitted estimator with `sample`
@@ -81,7 +78,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     confidence : float in (0, 1) or None, default=None
         Confidence of the "conditional" calibration.
     strata : {"auto", "classes", "thirds"} or None, default="auto"
-        What makes a stratum of pairs. Four evaluations on one draw give a pair of each.
+        What makes a stratum of pairs. Each of three has an order statistic of its own, and the
+        largest is the estimate, so gamma holds in each. Four evaluations give a pair of each.
 
         - "classes": whether none, one or both of the two records are of the class that is rarest in
           the draw. With one pool of pairs gamma can be spent on one class entirely.
@@ -308,7 +306,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         rows = target.closed_form(*records.parts) if has_independent_records(oracle) else None
         source = PairSource(target, oracle, n_samples, seed, schema, kind)
         if not kind:
-            fits_classes = target.estimator is not None and is_classifier(target.estimator)
+            fitted = target.estimator if target.public_fit is None else target.public_fit
+            fits_classes = fitted is not None and is_classifier(fitted)
             declared = fits_classes or getattr(oracle, "responses", "") == "labels"
             declared &= records.y is not None and np.size(records.y) == n_samples + 1
             strata = self.strata

@@ -31,17 +31,10 @@ class Design(NamedTuple):
 DESIGNS: dict[str | None, Design] = {
     None: Design((), ((0, 1),)),  # one pool, of two datasets
     # two of the rarest class and two others; each dataset lacks another one, in this order
-    "classes": Design(
-        ((1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)),
-        ((2, 3), (1, 2), (0, 1)),
-    ),
+    "classes": Design(((1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)), ((2, 3), (1, 2), (0, 1))),
     # any record, and one of each third
-    "thirds": Design(
-        ((1, 2, 3), (0, 2, 3), (1, 0, 3), (1, 2, 0)),
-        ((0, 1), (0, 2), (0, 3)),
-    ),
+    "thirds": Design(((1, 2, 3), (0, 2, 3), (1, 0, 3), (1, 2, 0)), ((0, 1), (0, 2), (0, 3))),
 }
-N_STRATA = 3
 
 
 def neighbors(
@@ -66,14 +59,13 @@ def neighbors(
 def _datasets(
     records: Dataset, design: Design, order: NDArray, chosen: list[int], rng: Generator
 ) -> Iterator[Dataset]:
-    special, rows = order[chosen], np.empty(len(order) - 1, dtype=order.dtype)
-    is_place = np.zeros(len(rows), dtype=bool)
-    places = rng.permutation(len(rows))[: len(design.datasets[0])]
-    is_place[places] = True
-    rows[~is_place] = np.delete(order, chosen)
-    for four in design.datasets:
-        rows[places] = special[list(four)]
-        yield records.take(rows)
+    rest, special, shuffled = (
+        np.delete(order, chosen),
+        order[chosen],
+        rng.permutation(order.size - 1),
+    )
+    for three in design.datasets:
+        yield records.take(np.concatenate([rest, special[list(three)]])[shuffled])
 
 
 def _responses(records: Dataset, strata: str) -> NDArray:
@@ -106,8 +98,8 @@ def _by_class(y: NDArray, declared: Any, rng: Generator) -> list[int] | None:
 
 def _by_third(y: NDArray, rng: Generator) -> list[int] | None:
     """Return a record of a third drawn by lot, and one of each third."""
-    thirds = np.array_split(y.argsort(kind="stable"), N_STRATA)  # ties are in random order
+    thirds = np.array_split(y.argsort(kind="stable"), 3)  # ties are in random order
     if len(thirds[-1]) < 2:
         return None
     left = [rng.permutation(third).tolist() for third in thirds]
-    return [left[each].pop() for each in (rng.integers(N_STRATA), *range(N_STRATA))]
+    return [left[each].pop() for each in (rng.integers(3), *range(3))]
