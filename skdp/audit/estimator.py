@@ -28,7 +28,7 @@ from skdp.mechanisms.base import Mechanism
 from skdp.oracles.adapters import as_oracle, without_response
 from skdp.plan import ReleasePlan
 from skdp.sensitivity.pairs import PairSource
-from skdp.sensitivity.strata import DESIGNS
+from skdp.sensitivity.strata import LAYOUTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +244,7 @@ def _oracle_pairs(
         oracle = without_response(oracle)
     strata = plan.sensitivity.strata
     source = PairSource(plan.target, oracle, n_samples, seed, plan.schema, strata=strata)
-    places = DESIGNS[strata].pairs
+    places = LAYOUTS[strata].pairs
     for child in np.random.SeedSequence(seed, spawn_key=AUDIT).spawn(pairs):
         rng = np.random.default_rng(child)
         datasets = [*source.datasets(rng)]

@@ -163,6 +163,6 @@ def joint_risk(
             f"{n_finite / (m + 1):.6g}, which the sampled sensitivities cover. Got {p:g}. Sample "
             "more pairs."
         )
-    ratio = sensitivity.at_rank(rank) / value
+    ratio = sensitivity._at_rank(rank) / value
     # (G + r) / (Delta + r) with r at most _ROUNDING Delta, where rounding helps the pair.
     return privacy_loss_distribution(mechanism, ratio + _ROUNDING * max(0.0, 1 - ratio))

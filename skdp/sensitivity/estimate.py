@@ -110,9 +110,9 @@ class SensitivityEstimate(Settled):
         norms.flags.writeable = False
         object.__setattr__(self, "form", _as_tuples(self.form))
         object.__setattr__(self, "norms", norms)
-        object.__setattr__(self, "value", self.at_rank(self.order_statistic.k))
+        object.__setattr__(self, "value", self._at_rank(self.order_statistic.k))
 
-    def at_rank(self, rank: int) -> float:
+    def _at_rank(self, rank: int) -> float:
         """Return the norm at a rank, of the stratum where it is largest."""
         return float(np.sort(self.norms)[..., rank - 1].max())
 

@@ -30,7 +30,7 @@ from skdp.core.target import LabeledValueError, Target, values_of
 from skdp.core.types import Matrix
 from skdp.oracles.drawing import draw, perturbed
 from skdp.sensitivity.store import STORE, Evaluation, key_in_store
-from skdp.sensitivity.strata import DESIGNS, neighbors
+from skdp.sensitivity.strata import LAYOUTS, neighbors
 
 ROUNDING = 2.0**-46  # share of a value that a dozen operations or a sum of a thousand may lose
 BLOCK_SIZE = 1024  # pairs of two records in a block
@@ -149,7 +149,7 @@ def measure(
     geometry: Geometry, evaluations: Iterable[Evaluation], strata: str | None = None
 ) -> Outcomes:
     """Measure how far the two values of each pair are apart: ``inf`` where there are none."""
-    pairs = [each.pair(*both) for each in evaluations for both in DESIGNS[strata].pairs]
+    pairs = [each.pair(*both) for each in evaluations for both in LAYOUTS[strata].pairs]
     runs = groupby(pairs, lambda pair: (pair.failure, *(value.shape for value in pair.values)))
     return Outcomes.join([each for _, run in runs for each in _measure(geometry, list(run))])
 

@@ -41,7 +41,7 @@ from skdp.sensitivity.pairs import (
     pilot_rows,
 )
 from skdp.sensitivity.store import STORE, Evaluation, key_in_store
-from skdp.sensitivity.strata import DESIGNS
+from skdp.sensitivity.strata import LAYOUTS
 
 T = TypeVar("T")
 
@@ -162,7 +162,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             Which of how many norms is the estimate.
         """
         rule = "be 'auto', 'classes', 'thirds' or None"
-        known = self.strata in ["auto", *DESIGNS]
+        known = self.strata in ["auto", *LAYOUTS]
         check_rules("SensitivitySampler", strata=(self.strata, known, rule))
         usual = order_statistic(
             self.gamma,
@@ -215,7 +215,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         target = as_target(target)
         key = key_of(target)  # before it runs: a function may keep what it finds
         source, records, rows = self._prepare(target, n_samples, schema)
-        strata, n_strata = source.strata, len(DESIGNS[source.strata].pairs)
+        strata, n_strata = source.strata, len(LAYOUTS[source.strata].pairs)
         statistic = self.order_statistic(geometry.code is not None and rows is None, n_strata)
         if rows is None:
             chunks = self._run(source, partial(measure, geometry, strata=strata), statistic.n_pairs)

@@ -21,19 +21,19 @@ from skdp.core.oracle import Oracle
 MOST_DRAWS = 100  # of records in which a stratum is empty, before an oracle is refused
 
 
-class Design(NamedTuple):
+class Layout(NamedTuple):
     """Which of four records stand in three places of each dataset, and the pairs of the strata."""
 
     datasets: tuple[tuple[int, ...], ...]
     pairs: tuple[tuple[int, int], ...]
 
 
-DESIGNS: dict[str | None, Design] = {
-    None: Design((), ((0, 1),)),  # one pool, of two datasets
+LAYOUTS: dict[str | None, Layout] = {
+    None: Layout((), ((0, 1),)),  # one pool, of two datasets
     # two of the rarest class and two others; each dataset lacks another one, in this order
-    "classes": Design(((1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)), ((2, 3), (1, 2), (0, 1))),
+    "classes": Layout(((1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)), ((2, 3), (1, 2), (0, 1))),
     # any record, and one of each third
-    "thirds": Design(((1, 2, 3), (0, 2, 3), (1, 0, 3), (1, 2, 0)), ((0, 1), (0, 2), (0, 3))),
+    "thirds": Layout(((1, 2, 3), (0, 2, 3), (1, 0, 3), (1, 2, 0)), ((0, 1), (0, 2), (0, 3))),
 }
 
 
@@ -47,7 +47,7 @@ def neighbors(
         y = _responses(records, strata)[order]
         chosen = _by_class(y, oracle.classes_, rng) if strata == "classes" else _by_third(y, rng)
         if chosen is not None:
-            return _datasets(records, DESIGNS[strata], order, chosen, rng)
+            return _datasets(records, LAYOUTS[strata], order, chosen, rng)
     n, what = order.size, "a class" if strata == "classes" else "a third of the responses"
     raise ValueError(
         f"The oracle {oracle.description} draws {what} less than twice in {n} records, "
@@ -57,14 +57,14 @@ def neighbors(
 
 
 def _datasets(
-    records: Dataset, design: Design, order: NDArray, chosen: list[int], rng: Generator
+    records: Dataset, layout: Layout, order: NDArray, chosen: list[int], rng: Generator
 ) -> Iterator[Dataset]:
     rest, special, shuffled = (
         np.delete(order, chosen),
         order[chosen],
         rng.permutation(order.size - 1),
     )
-    for three in design.datasets:
+    for three in layout.datasets:
         yield records.take(np.concatenate([rest, special[list(three)]])[shuffled])
 
 
