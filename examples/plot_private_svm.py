@@ -53,9 +53,9 @@ exact = clone(svm).fit(X_train, y_train).score(X_test, y_test)
 # The oracle
 # ----------
 # An oracle yields plausible records. This one takes public features, and labels each dataset by a
-# random linear rule. Neither class is rare, which is known and said. So it gives nothing of the diagnoses away: models that are fitted to its
-# records are on average no better than guessing, and all that the private model knows of them it
-# has from the private records.
+# random linear rule. That neither class is rare is known, and said. The oracle gives nothing of the
+# diagnoses away: models that are fitted to its records are on average no better than guessing, and
+# all that the private model knows of them it has from the private records.
 
 oracle = RandomTaskOracle(X_public, classes=[0, 1], least_share=0.3)
 rng = np.random.default_rng(0)

@@ -27,8 +27,7 @@ class SensitivityDisplay(Display):
     Parameters
     ----------
     norms : ndarray of float of shape (n_pairs,)
-        The sampled norms in ascending order, those of pairs that failed as ``inf``; with strata
-        those of the stratum that decides.
+        The sampled norms of the stratum that decides, ascending; ``inf`` for pairs that failed.
     value : float
         The order statistic.
     gamma : float

@@ -68,8 +68,7 @@ class SensitivityEstimate(Settled):
     Attributes
     ----------
     value : float
-        The estimate: the ``order_statistic.k``-th smallest norm, in the stratum where that is
-        largest.
+        The estimate: the ``order_statistic.k``-th smallest norm, the largest of those of strata.
 
     Examples
     --------

@@ -89,8 +89,8 @@ class PairSource:
 
     def datasets(self, rng: Generator, shake: bool = False) -> Iterable[Dataset]:
         """Draw the datasets of a pair, or of one of each stratum, which are copies."""
-        given: Any = (self.oracle, self.n_samples + 1, rng)
-        drawing = partial(draw, *given, schema=self.schema, copied=False)
+        n = self.n_samples + 1
+        drawing = partial(draw, self.oracle, n, rng, schema=self.schema, copied=False)
         if self.strata is not None:
             return neighbors(self.strata, self.oracle, drawing, rng)
         records, position = drawing(), int(rng.integers(self.n_samples))

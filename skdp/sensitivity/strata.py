@@ -2,8 +2,7 @@
 
 A dataset of n + 1 records yields one pair of each of three strata, by four evaluations: each leaves
 out another one of four records. Two of the four datasets that make a pair hold the same records in
-the same places, but for one place. As each stratum has its own order statistic, its pairs need not
-be independent of those of another one.
+the same places, but for one place. Each stratum is judged by itself, so strata may share records.
 """
 
 from __future__ import annotations
