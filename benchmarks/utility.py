@@ -354,8 +354,9 @@ def sensitivity_of(row, split, title, small):
         classes = {"classes": split.oracle.classes_} if is_classifier(row.exact) else {}
         return "known", classes | ({"prior": split.oracle} if row.prior else {})
     options = {"gamma": 0.2 if small else 0.05, "random_state": 0}
-    if title == "published" and not small:
-        options["calibration"] = "dkw"
+    if title == "published":
+        options["strata"] = None
+        options |= {} if small else {"calibration": "dkw"}
     return SensitivitySampler(split.oracle, **options), {}
 
 

@@ -420,6 +420,8 @@ class ReleasePlan:
             confidence=confidence,
             n_samples=self.n_samples,
             oracle=known.oracle,
+            strata=known.strata,
+            least_share=known.least_share,
             assumed="; ".join(filter(None, assumed)) or None,
         )
 
@@ -441,6 +443,7 @@ class ReleasePlan:
         """Number of evaluations on public records."""
         n_pairs, code = self.sensitivity.n_measured, self.sensitivity.geometry.code
         drawn = n_pairs or self.oracle is not None
+        n_pairs *= 2 if self.sensitivity.strata else 1  # four evaluations give a pair of each
         return 2 * (n_pairs + (0 if code is None else code.n_pilot_pairs)) if drawn else 0
 
     @property

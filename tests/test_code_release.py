@@ -79,7 +79,7 @@ def test_the_code_is_named_and_fewer_numbers_get_noise(fitted):
     code = fitted.mechanism_.geometry.code
     assert 0 < code.n_released <= code.size - (fitted.mechanism.order == 1)
     assert code.size == 7
-    assert code.n_pilot_pairs == len(fitted.sensitivity_.norms) == 29
+    assert fitted.sensitivity_.norms.shape == (3, code.n_pilot_pairs) == (3, 29)
     assert fitted.guarantee_.code.startswith(f"{code.n_released} of 7 directions")
     assert fitted.mechanism.code == "learned"  # fitting changes no parameter
     assert np.all(fitted.estimator_.coef_ != RidgeClassifier().fit(X, y).coef_)

@@ -126,8 +126,9 @@ def test_reused_estimate_needs_no_new_pairs(tmp_path):
 
     model = private(Counting(), release=["coef_", "intercept_"], classes=[0, 1]).fit(X, y)
     first = log.stat().st_size
-    # pilot pairs and pairs, a public and a private fit, and three on which releases are simulated
-    assert first == 2 * (4 + 4) + 2 + 3
+    # pilot pairs; pairs, one of each stratum by four fits; a public and a private fit; and three on
+    # which releases are simulated
+    assert first == 2 * 4 + 4 * 4 + 2 + 3
     model.set_params(sensitivity=model.sensitivity_, mechanism__epsilon=2.0).fit(X, y)
     assert log.stat().st_size - first == 2  # the public fit and the private fit
     assert (model.guarantee_.epsilon, model.guarantee_.gamma) == (2.0, 0.2)

@@ -201,7 +201,8 @@ def test_a_target_that_cannot_be_copied_keeps_no_private_records_either():
 def test_a_plan_says_what_it_is(classifier_plan):
     plan = classifier_plan
     code, errors = plan.mechanism.geometry.code, np.ravel(plan.standard_errors["coef_"])
-    assert plan.n_evaluations == 2 * (len(plan.sensitivity.norms) + code.n_pilot_pairs) == 56
+    assert plan.sensitivity.norms.shape == (3, 14)  # four evaluations give a pair of each stratum
+    assert plan.n_evaluations == 4 * 14 + 2 * code.n_pilot_pairs == 84
     low, high = (f"{errors[i]:.2g} [{i}]" for i in (errors.argmin(), errors.argmax()))
     for said in (
         "Plan: RidgeClassifier, 80 private records",

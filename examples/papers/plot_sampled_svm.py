@@ -28,6 +28,7 @@ from skdp.sensitivity import order_statistic
 warnings.simplefilter("ignore", UtilityWarning)
 
 N, C = 1000, 3 / 1000
+warnings.filterwarnings("ignore", "With strata=None")  # as in the paper
 svm = LinearSVC(loss="hinge", C=C, intercept_scaling=10, max_iter=100_000, random_state=0)
 
 
@@ -45,7 +46,7 @@ class TwoClasses:
 
 def plan(d, mechanism, **sampling):
     """Plan a release of the machine: sample its sensitivity, and learn coordinates if asked to."""
-    sampler = SensitivitySampler(TwoClasses(d), random_state=0, **sampling)
+    sampler = SensitivitySampler(TwoClasses(d), strata=None, random_state=0, **sampling)
     model = PrivateEstimator(svm, mechanism=mechanism, sensitivity=sampler, classes=[0, 1])
     return model.plan(N)
 

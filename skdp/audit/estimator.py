@@ -26,8 +26,9 @@ from skdp.core.types import Container, Estimator
 from skdp.estimators.validation import check_labels
 from skdp.mechanisms.base import Mechanism
 from skdp.oracles.adapters import as_oracle, without_response
-from skdp.oracles.drawing import draw
 from skdp.plan import ReleasePlan
+from skdp.sensitivity.pairs import PairSource
+from skdp.sensitivity.strata import LAYOUTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,10 +243,14 @@ def _oracle_pairs(
         )
     if plan.schema.parts.y is None:
         oracle = without_response(oracle)
+    strata = plan.sensitivity.strata
+    source = PairSource(plan.target, oracle, n_samples, seed, plan.schema, strata=strata)
+    places = LAYOUTS[strata].pairs
     for child in np.random.SeedSequence(seed, spawn_key=AUDIT).spawn(pairs):
         rng = np.random.default_rng(child)
-        records = draw(oracle, n_samples + 1, rng, schema=plan.schema)
-        yield neighboring_pair(records, int(rng.integers(n_samples)))
+        datasets = [*source.datasets(rng)]
+        first, second = places[rng.integers(len(places))]
+        yield datasets[first], datasets[second]
 
 
 def _record_pairs(

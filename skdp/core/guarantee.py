@@ -31,6 +31,10 @@ class NeighboringRelation(Enum):
 
 
 RELEASED_LAW = "law released for"  # words for an oracle that was learned from private data
+STRATA = {
+    "classes": "whether none, one or both of the two records are of the rarest class",
+    "thirds": "whichever third of the responses one of the two records is of",
+}
 ASSERTED = "asserted by the caller"  # words for a sensitivity that nobody has proved or checked
 
 
@@ -69,6 +73,10 @@ class PrivacyGuarantee:
     code : str or None, default=None
         The public code in which the noise was added, and from how many public fits it was learned;
         None where the noise was added to the value as it is.
+    strata : {"classes", "thirds"} or None, default=None
+        In which strata of pairs gamma holds, each by itself; None where all pairs are one.
+    least_share : float or None, default=None
+        Smallest share of a class in the oracle's datasets, where strata are of classes.
     assumed : str or None, default=None
         The assumptions that nobody checked: a sensitivity that the caller asserts, or those of its
         proof. None when it was sampled.
@@ -110,6 +118,8 @@ class PrivacyGuarantee:
     oracle: str | None = None
     seeded: bool = False
     code: str | None = None
+    strata: str | None = None
+    least_share: float | None = None
     assumed: str | None = None
     alone: bool = field(default=False, compare=False)
 
@@ -161,6 +171,7 @@ class PrivacyGuarantee:
             sure = self.confidence
             source = "the oracle" if self.oracle is None else self.oracle
             promise += f", with probability {1 - self.gamma:g} over pairs of datasets from {source}"
+            promise += f", {STRATA[self.strata]}" if self.strata in STRATA else ""
             promise += f", said with confidence {sure:g}" if sure is not None else ""
             yield f"{promise}. Records unlike these may not be covered."
             if RELEASED_LAW in source:
@@ -169,6 +180,9 @@ class PrivacyGuarantee:
                     "says nothing about them. For all records only the promise of the law holds, "
                     "and both epsilons add up."
                 )
+            if self.least_share:
+                rare = f"{100 * self.least_share:.3g} %"
+                yield f"Classes below {rare} of the records may not be covered."
         else:
             yield f"{promise}."
         assumed = self.assumed or (None if self.gamma else f"sensitivity {ASSERTED}")

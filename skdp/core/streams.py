@@ -15,7 +15,7 @@ SpawnKey = tuple[int, ...]
 # Every stream of public records, by its spawn key. Streams under different keys are independent,
 # and no two rows share a key, so pilots, calibrating pairs and the public fit are independent.
 #
-#   (i,)                   pair i, which calibrates
+#   (i,)                   pair i, or one of each stratum, which calibrate
 #   (i, 2)                 pilot pair i, from which a code is learned
 #   (b, 3)                 block b of pairs of two records, which calibrate
 #   (0, 1, a)              public dataset a < 2^31 - 1, such as that of the public fit

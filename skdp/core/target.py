@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.dataset import Dataset, belongs_to, neighboring_pair
+from skdp.core.dataset import Dataset, belongs_to
 from skdp.core.default import CLASS_NAME
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import Keyed, check_key
@@ -248,16 +248,16 @@ class Target(Keyed, ABC):
         return self
 
 
-def pair_values(
-    target: Target, records: Dataset, seed: int, position: int = -1
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Evaluate a target with one seed on the two datasets of `neighboring_pair`."""
-    dataset, neighbor = neighboring_pair(records, position)
-    first, second = dataset.parts, neighbor.parts
-    value = target(*first, seed=seed)
-    check_unlabeled(value, target.description)
-    value = np.array(value)  # a copy: the other may be in its place
-    return value, np.asarray(target(*second, seed=seed))
+def values_of(
+    target: Target, datasets: Iterable[Dataset], seed: int
+) -> tuple[NDArray[np.float64], ...]:
+    """Evaluate a target with one seed on some datasets."""
+    values = []
+    for dataset in datasets:
+        value = target(*dataset.parts, seed=seed)
+        check_unlabeled(value, target.description)
+        values.append(np.array(value))  # a copy: the next may be in its place
+    return tuple(values)
 
 
 def replaces(target: Target, name: str) -> bool:

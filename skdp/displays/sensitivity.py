@@ -27,7 +27,7 @@ class SensitivityDisplay(Display):
     Parameters
     ----------
     norms : ndarray of float of shape (n_pairs,)
-        The sampled norms in ascending order, those of pairs that failed as ``inf``.
+        The sampled norms of the stratum that decides, ascending; ``inf`` for pairs that failed.
     value : float
         The order statistic.
     gamma : float
@@ -71,9 +71,10 @@ class SensitivityDisplay(Display):
         SensitivityDisplay
             Not drawn yet.
         """
-        norm = _NORMS[estimate.geometry.order]
+        norm, k = _NORMS[estimate.geometry.order], estimate.order_statistic.k
+        strata = np.sort(np.atleast_2d(estimate.norms))
         return cls(
-            norms=np.sort(estimate.norms),
+            norms=strata[strata[:, k - 1].argmax()],
             value=estimate.value,
             gamma=estimate.gamma,
             norm=f"{norm} in the public code" if estimate.geometry.code else norm,

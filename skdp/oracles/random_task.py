@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from skdp.core.checks import floats, shown
+from skdp.core.checks import floats, is_real, shown
 from skdp.core.dataset import column_names, n_columns, n_records, take_records
 from skdp.core.types import Container
 from skdp.oracles.shipped import ShippedOracle
@@ -17,6 +17,7 @@ _JITTER = 1e-6
 _MIXED = 0.1  # default share of labels that are shuffled
 _GAPS = ("nan", "None", "NaT", "<NA>")  # texts of missing entries of frames
 _LEAST_PER_CLASS = 2  # a pair may leave one out
+_LEAST_SHARE = 0.05  # default share of the rarest class of any dataset, at least
 
 
 class RandomTaskOracle(ShippedOracle):
@@ -49,8 +50,12 @@ class RandomTaskOracle(ShippedOracle):
         response, since a record changes a regression by as much as it deviates.
     class_shares : array-like of shape (n_classes,), default=None
         Public shares of the classes, in the order of `classes`, positive and scaled to sum 1. With
-        None each dataset draws its own, none more than three times another. Every class has at
-        least two records, so that both datasets of a pair hold it.
+        None each dataset draws its own. Every class has at least two records, so that both datasets
+        of a pair hold it.
+    least_share : float in [0, 1 / n_classes], default=None
+        Without `class_shares`, the smallest share of a class: the shares of a dataset are
+        ``least_share + (1 - n_classes * least_share) * Dirichlet(1/2, ..., 1/2)``. None is
+        ``min(0.05, 1 / (2 * n_classes))``. Of two classes 0.3 says that they are near balance.
     y_mean : float, default=0.0
         Center of a real response, in its unit.
     y_scale : float, default=None
@@ -81,6 +86,7 @@ class RandomTaskOracle(ShippedOracle):
         classes: ArrayLike | None = None,
         noise: float | None = None,
         class_shares: ArrayLike | None = None,
+        least_share: float | None = None,
         y_mean: float = 0.0,
         y_scale: float | None = None,
     ) -> None:
@@ -106,12 +112,27 @@ class RandomTaskOracle(ShippedOracle):
         self._class_shares = None
         if class_shares is not None:
             self._class_shares = self._checked_shares(class_shares)
+        self.least_share = self._least_share_of(least_share)
         super().__init__(
             f"n_records={self._n_records}",
             f"n_features={n_columns(self._X)}",
             said if labeled else f"y_mean={y_mean:g}, y_scale={y_scale:g}",
             f"noise={self._noise:g}",
+            f"least_share={self.least_share:.3g}" if labeled else "",
         )
+
+    def _least_share_of(self, least_share: float | None) -> float | None:
+        """Return the smallest share of a class in any dataset; None of a real response."""
+        n_classes, shares = np.size(self._classes), self._class_shares
+        if self._classes is None or shares is not None:
+            least, fits = None if shares is None else float(shares.min()), least_share is None
+        else:
+            least = min(_LEAST_SHARE, 1 / (2 * n_classes)) if least_share is None else least_share
+            fits = is_real(least) and 0 <= least <= 1 / n_classes
+        if not fits:
+            rule = "be from 0 to 1 / n_classes, or None, as with 'class_shares'"
+            self._refuse("least_share", rule, shown(least_share))
+        return least
 
     def _checked_shares(self, class_shares: ArrayLike) -> NDArray[np.float64]:
         shares = floats(class_shares)
@@ -188,8 +209,8 @@ class RandomTaskOracle(ShippedOracle):
             )
         shares = self._class_shares
         if shares is None:
-            shares = rng.uniform(0.5, 1.5, size=n_classes)
-            shares /= shares.sum()
+            least = self.least_share or 0.0
+            shares = least + (1 - n_classes * least) * rng.dirichlet(np.full(n_classes, 0.5))
         bounds = np.rint(spare * np.cumsum(shares)).astype(np.intp)
         return _LEAST_PER_CLASS + np.diff(bounds, prepend=0)
 

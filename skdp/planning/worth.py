@@ -48,7 +48,9 @@ def made_up_oracle(
     if np.ndim(example.y) != 1 or issparse(example.X) or not (classes or y_range):
         return None
     n_features, rng = example.X.shape[1], np.random.default_rng(0)
-    rules: dict[str, Any] = {"classes": classes[0] if classes else None}
+    rules: dict[str, Any] = {}
+    if classes:
+        rules = {"classes": classes[0], "least_share": 1 / (2 * len(classes[0]))}
     if y_range:
         low, high = y_range
         rules |= {"y_mean": (low + high) / 2, "y_scale": (high - low) / 8}  # seldom outside

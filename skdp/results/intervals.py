@@ -284,8 +284,8 @@ class HasIntervals:
         if simulator is None or value is None:
             raise TypeError(
                 "A Release has intervals where it released numbers. Here a response was chosen, or "
-                "the target could not be saved, or class tables were released, whose summary has "
-                f"standard errors. Got {type(self.value).__name__}."
+                "the target could not be saved, or it adds its noise itself, as class tables do "
+                f"(their summary has standard errors). Got {type(self.value).__name__}."
             )
         if n_draws is not None:
             check_count("n_draws", n_draws, "Release")

@@ -154,15 +154,15 @@ def joint_risk(
             f"mechanism, {geometry.key!r}. Got {shown(sensitivity.geometry.key)}."
         )
     value = check_real("sensitivity", sensitivity.value, owner, 0.0, math.inf)
-    norms, m = np.sort(sensitivity.norms), len(sensitivity.norms)
+    norms, m = sensitivity.norms, sensitivity.n_measured
     rank = math.ceil(p * (m + 1) * (1 - 1e-12))
-    n_finite = int(np.isfinite(norms).sum())  # where the target could be evaluated
+    n_finite = int(np.isfinite(norms).sum(axis=-1).min())  # where the target could be evaluated
     if rank > n_finite:
         raise ValueError(
             f"The 'pair_probability' parameter of {owner} must be at most "
             f"{n_finite / (m + 1):.6g}, which the sampled sensitivities cover. Got {p:g}. Sample "
             "more pairs."
         )
-    ratio = float(norms[rank - 1]) / value
+    ratio = sensitivity._at_rank(rank) / value
     # (G + r) / (Delta + r) with r at most _ROUNDING Delta, where rounding helps the pair.
     return privacy_loss_distribution(mechanism, ratio + _ROUNDING * max(0.0, 1 - ratio))

@@ -58,12 +58,16 @@ class Settled(Sensitivity):
 
     prior: Any = None
     """The sampler that draws public records, if there is one."""
+    strata: str | None = None
+    """What makes a stratum of the sampled pairs, if there are any."""
+    least_share: float | None = None
+    """Smallest share of a class that the oracle of these draws, where it is known."""
     n_reused: int = 0
     """Number of evaluations that were known from before."""
 
     @property
     def n_measured(self) -> int:
-        """Number of pairs that were sampled; 0 of a bound on paper."""
+        """Number of pairs that were sampled, in each stratum; 0 of a bound on paper."""
         return 0
 
     @property

@@ -41,6 +41,8 @@ class OrderStatistic:
         The rule that was applied; see :func:`order_statistic`.
     confidence : float in (0, 1) or None, default=None
         Confidence over the draws in the "conditional" calibration, where None means 0.95.
+    n_strata : int, default=1
+        Number of strata, each with `n_pairs` pairs; the largest of their order statistics counts.
 
     Examples
     --------
@@ -54,13 +56,14 @@ class OrderStatistic:
     gamma: float
     calibration: str
     confidence: float | None = None
+    n_strata: int = 1
 
     def __post_init__(self) -> None:
         used, owner = self.calibration, "OrderStatistic"
         check_count("n_pairs", self.n_pairs, owner)
         check_count("k", self.k, owner, at_most=self.n_pairs)
         gamma = check_real("gamma", self.gamma, owner, 0.0, 1.0)
-        _, _, rule = _validate(gamma, self.n_pairs, used, self.confidence, owner)
+        _, _, rule = _validate(gamma, self.n_pairs, used, self.confidence, owner, self.n_strata)
         object.__setattr__(self, "confidence", rule.confidence)
         attained = rule.attainable_gamma(self.n_pairs) <= gamma
         if not (attained and self.k >= rule.index(gamma, self.n_pairs)):
@@ -80,7 +83,8 @@ class OrderStatistic:
         for name in ("confidence", "rho"):
             value = getattr(self, name)
             parts += [] if value is None else [f"{name}={value:.4g}"]
-        return f"order statistic {self.k} of {self.n_pairs} ({', '.join(parts)})"
+        each = f" in each of {self.n_strata} strata" if self.n_strata > 1 else ""
+        return f"order statistic {self.k} of {self.n_pairs}{each} ({', '.join(parts)})"
 
 
 def order_statistic(
@@ -89,6 +93,7 @@ def order_statistic(
     *,
     calibration: str = "exact",
     confidence: float | None = None,
+    n_strata: int = 1,
     owner: str = "order_statistic",
 ) -> OrderStatistic:
     r"""Choose the order statistic that estimates the sensitivity.
@@ -116,6 +121,8 @@ def order_statistic(
           :math:`\Pr(G > G_{(k)} \mid G_1, \dots, G_m) \le \gamma`, like a tolerance limit [2]_.
     confidence : float in (0, 1) or None, default=None
         Confidence over the draws, for "conditional" only; None means 0.95 there.
+    n_strata : int, default=1
+        Number of strata, each with `n_pairs` pairs. The promise holds in each, with one confidence.
     owner : str, default="order_statistic"
         Whose parameters these are, for the error messages.
 
@@ -151,7 +158,7 @@ def order_statistic(
     >>> print(order_statistic(0.05, calibration="dkw"))
     order statistic 1305 of 1305 (gamma=0.05, calibration='dkw', rho=0.004182)
     """
-    gamma, n_pairs, rule = _validate(gamma, n_pairs, calibration, confidence, owner)
+    gamma, n_pairs, rule = _validate(gamma, n_pairs, calibration, confidence, owner, n_strata)
     if n_pairs is None:
         assert gamma is not None  # one of the two is given
         n_pairs = rule.usual_n_pairs(gamma)
@@ -171,16 +178,21 @@ def order_statistic(
             f"n_pairs={n_pairs} with calibration={calibration!r}. Got {shown(gamma)}. {remedy}"
         )
     k = rule.index(gamma, n_pairs)
-    return OrderStatistic(n_pairs, k, gamma, calibration, rule.confidence)
+    return OrderStatistic(n_pairs, k, gamma, calibration, rule.confidence, n_strata)
 
 
-def few_pairs(gamma: float) -> int:
-    """Return three times the fewest pairs of the exact calibration, for fits that take long."""
-    return math.ceil(3 / finite(gamma)) - 1
+def few_pairs(gamma: float, times: int = 3) -> int:
+    """Return a few times the fewest pairs of the exact calibration, for fits that take long."""
+    return math.ceil(times / finite(gamma)) - 1
 
 
 def _validate(
-    gamma: float | None, n_pairs: int | None, calibration: str, confidence: float | None, owner: str
+    gamma: float | None,
+    n_pairs: int | None,
+    calibration: str,
+    confidence: float | None,
+    owner: str,
+    n_strata: int,
 ) -> tuple[float | None, int | None, _Calibration]:
     """Return the checked gamma and n_pairs, as plain numbers, and the rule to apply."""
     check_rules(
@@ -197,16 +209,21 @@ def _validate(
         gamma = check_real("gamma", gamma, owner, 0.0, 1.0)
     if n_pairs is not None:
         n_pairs = check_count("n_pairs", n_pairs, owner, at_most=MOST)
+    n_strata = check_count("n_strata", n_strata, owner)
     if calibration != "conditional":
-        return gamma, n_pairs, _RULES[calibration]()
+        return gamma, n_pairs, _RULES[calibration](n_strata)
     confidence = 0.95 if confidence is None else confidence
-    return gamma, n_pairs, _Conditional(check_real("confidence", confidence, owner, 0.0, 1.0))
+    confidence = check_real("confidence", confidence, owner, 0.0, 1.0)
+    return gamma, n_pairs, _Conditional(n_strata, confidence)
 
 
 class _Calibration(ABC):
-    """A rule that turns a number of pairs into a promise."""
+    """A rule that turns a number of pairs into a promise, in each of some strata."""
 
     confidence: float | None = None
+
+    def __init__(self, n_strata: int) -> None:
+        self.n_strata = n_strata
 
     @abstractmethod
     def attainable_gamma(self, n_pairs: int) -> float:
@@ -244,19 +261,20 @@ class _Dkw(_Calibration):
     """A miss has probability at most 1 - k/m + rho + rho', theorem 15 of the paper."""
 
     def attainable_gamma(self, n_pairs: int) -> float:
-        return above(_dkw_bound(n_pairs)[1])
+        return above(_dkw_bound(n_pairs, self.n_strata)[1])
 
     def index(self, gamma: float, n_pairs: int) -> int:
-        return math.ceil(n_pairs * (1 - finite(gamma) + _dkw_bound(n_pairs)[1]))
+        return math.ceil(n_pairs * (1 - finite(gamma) + _dkw_bound(n_pairs, self.n_strata)[1]))
 
 
 class _Conditional(_Calibration):
-    """All but a share beta of the draws have a miss probability of at most gamma."""
+    """All but a share beta of the draws have a miss probability of at most gamma, in all strata."""
 
-    def __init__(self, confidence: float) -> None:
+    def __init__(self, n_strata: int, confidence: float) -> None:
+        super().__init__(n_strata)
         self.confidence = confidence
-        self._beta = 1 - finite(confidence)
-        self._log_beta = _log_complement(finite(confidence))
+        self._beta = (1 - finite(confidence)) / n_strata
+        self._log_beta = _log_complement(finite(confidence)) - math.log(n_strata)
 
     def attainable_gamma(self, n_pairs: int) -> float:
         # Start just below 1 - beta^(1/m); the test at k = m then decides to the last digit.
@@ -286,11 +304,12 @@ _RULES: dict[str, Callable[..., _Calibration]] = {
 }
 
 
-def _dkw_bound(n_pairs: int) -> tuple[float, Fraction]:
+def _dkw_bound(n_pairs: int, n_strata: int = 1) -> tuple[float, Fraction]:
     """Return the best rho for `n_pairs` draws, and rho + rho' of theorem 15, rounded up."""
-    # Every rho in (0, 1/2) is valid, so its own rounding is harmless; that of rho' is not.
+    # Every rho in (0, 1/2) is valid, so its own rounding is harmless; that of rho' is not. Each
+    # stratum has an equal share of rho.
     rho = math.exp(lambertw(-1 / (4 * n_pairs), -1).real / 2)
-    deviation = math.sqrt(-math.log(rho) / (2 * n_pairs)) * (1 + _ULPS)
+    deviation = math.sqrt((math.log(n_strata) - math.log(rho)) / (2 * n_pairs)) * (1 + _ULPS)
     return rho, Fraction(rho) + Fraction(deviation)
 
 

@@ -30,7 +30,7 @@ class SensitivityEstimate(Settled):
 
     Parameters
     ----------
-    norms : array-like of shape (n_pairs,)
+    norms : array-like of shape (n_pairs,) or (n_strata, n_pairs)
         The sampled sensitivities in the order of the pairs; ``inf`` where the target failed.
     order_statistic : OrderStatistic
         Which of the norms is the estimate, and what it promises.
@@ -52,19 +52,23 @@ class SensitivityEstimate(Settled):
         Container, columns and dtypes of the records, in words. An estimate serves this form only:
         in another one the same numbers may be rounded or overflow.
     n_rounding : int, default=0
-        Number of pairs on which rounding explains the whole change of the target. With `k` such
-        pairs or more nothing is released.
+        Number of pairs on which rounding explains the whole change of the target, in the stratum
+        that has fewest. With `k` such pairs or more nothing is released.
     key : str, default=""
         Identity of the target, the only one that the estimate serves; without a key it serves none.
     prior : SensitivitySampler or None, default=None
         What draws the public records of a further release. It is not stored or compared.
     n_reused : int, default=0
         Number of evaluations that were known from before, also of pilots. It is not stored.
+    strata : {"classes", "thirds"} or None, default=None
+        What makes a stratum of pairs; see :class:`skdp.SensitivitySampler`.
+    least_share : float or None, default=None
+        Smallest share of a class that the oracle draws, if it says so.
 
     Attributes
     ----------
     value : float
-        The estimate: the ``order_statistic.k``-th smallest norm.
+        The estimate: the ``order_statistic.k``-th smallest norm, the largest of those of strata.
 
     Examples
     --------
@@ -90,19 +94,26 @@ class SensitivityEstimate(Settled):
     key: str = ""
     prior: Any = field(default=None, compare=False)
     n_reused: int = field(default=0, compare=False)
+    strata: str | None = None
+    least_share: float | None = None
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
         norms = np.array(self.norms, dtype=np.float64)
-        if norms.shape != (self.order_statistic.n_pairs,):
+        each = (self.order_statistic.n_strata,) if self.strata else ()
+        if norms.shape != (*each, self.order_statistic.n_pairs):
             raise ValueError(
                 "The 'norms' parameter of SensitivityEstimate must hold one value for each of the "
-                f"{self.order_statistic.n_pairs} pairs. Got shape {norms.shape}."
+                f"{self.order_statistic.n_pairs} pairs of a stratum. Got shape {norms.shape}."
             )
         norms.flags.writeable = False
         object.__setattr__(self, "form", _as_tuples(self.form))
         object.__setattr__(self, "norms", norms)
-        object.__setattr__(self, "value", float(np.sort(norms)[self.order_statistic.k - 1]))
+        object.__setattr__(self, "value", self._at_rank(self.order_statistic.k))
+
+    def _at_rank(self, rank: int) -> float:
+        """Return the norm at a rank, of the stratum where it is largest."""
+        return float(np.sort(self.norms)[..., rank - 1].max())
 
     @property
     def gamma(self) -> float:
@@ -118,7 +129,7 @@ class SensitivityEstimate(Settled):
     def identity(self) -> str:
         """Digest that is equal for estimates which cover the same pairs."""
         public = (self.key, self.geometry.key, self.n_samples, self.form, self.order_statistic)
-        content = repr(public).encode() + self.norms.tobytes()
+        content = repr((*public, self.strata)).encode() + self.norms.tobytes()
         return hashlib.sha256(content).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -131,7 +142,8 @@ class SensitivityEstimate(Settled):
     def __repr__(self) -> str:
         return (
             f"SensitivityEstimate(value={self.value:.6g}, {self.geometry.key}, "
-            f"k={self.order_statistic.k} of {self.order_statistic.n_pairs} pairs, "
+            f"k={self.order_statistic.k} of {self.order_statistic.n_pairs} pairs"
+            f"{f' in each stratum of {self.strata}' if self.strata else ''}, "
             f"gamma={self.gamma:g}, {self.order_statistic.calibration!r}, "
             f"n_samples={self.n_samples}, oracle={self.oracle}, "
             f"failures={sum(self.failures.values())})"
@@ -139,7 +151,7 @@ class SensitivityEstimate(Settled):
 
     @property
     def n_measured(self) -> int:
-        return len(self.norms)
+        return self.order_statistic.n_pairs
 
     @property
     def sampled_with(self) -> int:
@@ -197,12 +209,13 @@ class SensitivityEstimate(Settled):
             )
         if math.isinf(self.value):
             causes = "; ".join(f"{count} with {cause!r}" for cause, count in self.failures.items())
-            n_failed = sum(self.failures.values())
-            larger = ", allow a larger gamma" if n_failed < n_pairs else ""
+            n_failed, n_drawn = sum(self.failures.values()), self.norms.size
+            larger = ", allow a larger gamma" if n_failed < n_drawn else ""
             raise ValueError(
-                f"The sampled sensitivity is infinite: of {n_pairs} pairs of datasets of "
+                f"The sampled sensitivity is infinite: of {n_drawn} pairs of datasets of "
                 f"{self.n_samples} records {n_failed} failed ({causes}), and the promise allows "
-                f"{n_pairs - k}. Change the oracle or the target{larger}, or take more records."
+                f"{n_pairs - k} of {n_pairs}. Change the oracle or the target{larger}, or take "
+                "more records."
             )
 
     def to_dict(self) -> dict:
@@ -213,9 +226,11 @@ class SensitivityEstimate(Settled):
         dict
             One entry per parameter; None for infinite norms, which JSON does not have.
         """
+        norms = self.norms.astype(object)
+        norms[np.isinf(self.norms)] = None
         stored = [each.name for each in fields(self) if each.init and each.compare]
         return {name: getattr(self, name) for name in stored} | {
-            "norms": [norm if math.isfinite(norm) else None for norm in self.norms.tolist()],
+            "norms": norms.tolist(),
             "order_statistic": asdict(self.order_statistic),
             "geometry": self.geometry.to_dict(),
             "shape": None if self.shape is None else list(self.shape),
@@ -236,8 +251,9 @@ class SensitivityEstimate(Settled):
         SensitivityEstimate
             Equal to the one that was stored.
         """
+        norms = np.array(values["norms"], dtype=np.float64)  # None becomes nan
         made = {
-            "norms": [math.inf if norm is None else norm for norm in values["norms"]],
+            "norms": np.where(np.isnan(norms), math.inf, norms),
             "order_statistic": OrderStatistic(**values["order_statistic"]),
             "geometry": Geometry.from_dict(values["geometry"]),
             "shape": None if values["shape"] is None else tuple(values["shape"]),

@@ -17,18 +17,20 @@ from itertools import chain, groupby
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp.core.dataset import Dataset
+from skdp.core.dataset import Dataset, neighboring_pair
 from skdp.core.geometry import Geometry
 from skdp.core.oracle import Oracle
 from skdp.core.room import raise_noted
 from skdp.core.schema import DatasetForm
 from skdp.core.streams import BLOCK, SpawnKey, streams
-from skdp.core.target import LabeledValueError, Target, pair_values
+from skdp.core.target import LabeledValueError, Target, values_of
 from skdp.core.types import Matrix
 from skdp.oracles.drawing import draw, perturbed
 from skdp.sensitivity.store import STORE, Evaluation, key_in_store
+from skdp.sensitivity.strata import LAYOUTS, neighbors
 
 ROUNDING = 2.0**-46  # share of a value that a dozen operations or a sum of a thousand may lose
 BLOCK_SIZE = 1024  # pairs of two records in a block
@@ -58,6 +60,7 @@ class PairSource:
     seed: int
     schema: DatasetForm
     kind: SpawnKey = ()  # the rest of the key of its stream
+    strata: str | None = None  # with these, it is the number of the pairs of all strata
 
     @property
     def facts(self) -> tuple[Any, ...]:
@@ -69,24 +72,29 @@ class PairSource:
         return [self.evaluate(pair) for pair in pairs]
 
     def evaluate(self, pair: int, shake: bool = False) -> Evaluation:
-        """Evaluate the target on both datasets of a pair; `shake` perturbs the records."""
+        """Evaluate the target on the datasets of a pair; `shake` perturbs the records."""
         rng, target_seed = streams(self.seed, (pair, *self.kind))
-        # the two datasets of the pair are copies
-        records = draw(self.oracle, self.n_samples + 1, rng, schema=self.schema, copied=False)
-        position = int(rng.integers(self.n_samples))
-        if shake:
-            records = perturbed(records, rng)
+        datasets = self.datasets(rng, shake)
         try:
-            value, other = pair_values(self.target, records, target_seed, position)
+            values = values_of(self.target, datasets, target_seed)
         except LabeledValueError:
             raise  # it would do so on every pair
         except Exception as error:
             return Evaluation(failure=_one_line(error))
         finally:
             raise_noted()
-        if value.shape != other.shape:
+        if len({value.shape for value in values}) > 1:
             return Evaluation(failure=SHAPE_CHANGED)
-        return Evaluation((value, np.array(other)))  # a copy, since the target may write into it
+        return Evaluation(values)
+
+    def datasets(self, rng: Generator, shake: bool = False) -> Iterable[Dataset]:
+        """Draw the datasets of a pair, or of one of each stratum, which are copies."""
+        n = self.n_samples + 1
+        drawing = partial(draw, self.oracle, n, rng, schema=self.schema, copied=False)
+        if self.strata is not None:
+            return neighbors(self.strata, self.oracle, drawing, rng)
+        records, position = drawing(), int(rng.integers(self.n_samples))
+        return neighboring_pair(perturbed(records, rng) if shake else records, position)
 
 
 def _one_line(error: Exception) -> str:
@@ -137,8 +145,11 @@ class Outcomes:
         return shape, norms, dict(Counter(failure for failure in failures if failure))
 
 
-def measure(geometry: Geometry, pairs: Iterable[Evaluation]) -> Outcomes:
+def measure(
+    geometry: Geometry, evaluations: Iterable[Evaluation], strata: str | None = None
+) -> Outcomes:
     """Measure how far the two values of each pair are apart: ``inf`` where there are none."""
+    pairs = [each.pair(*both) for each in evaluations for both in LAYOUTS[strata].pairs]
     runs = groupby(pairs, lambda pair: (pair.failure, *(value.shape for value in pair.values)))
     return Outcomes.join([each for _, run in runs for each in _measure(geometry, list(run))])
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from sklearn.base import BaseEstimator
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
 
-from skdp.core.checks import check_count
+from skdp.core.checks import check_count, check_rules, warn
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, MechanismType, as_geometry
 from skdp.core.identity import key_of
@@ -39,8 +41,14 @@ from skdp.sensitivity.pairs import (
     pilot_rows,
 )
 from skdp.sensitivity.store import STORE, Evaluation, key_in_store
+from skdp.sensitivity.strata import LAYOUTS
 
 T = TypeVar("T")
+
+UNEVEN = (
+    "With strata=None gamma is that of all pairs together: a class with a share below gamma / 2 "
+    "may be left out wholly, and larger ones mostly. Take strata='classes' to cover each class."
+)
 
 
 class SensitivitySampler(Sensitivity, BaseEstimator):
@@ -62,12 +70,23 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         Probability that a pair drawn from the oracle is not covered. None takes the smallest that
         `n_pairs` attains.
     n_pairs : int or None, default=None
-        Number of pairs. None takes more than `gamma` needs: for the exact calibration
-        ``ceil(10 / gamma) - 1``, with a public code of pairs of two fits ``ceil(3 / gamma) - 1``.
+        Number of pairs, in each stratum. None takes more than `gamma` needs: for the exact
+        calibration ``ceil(10 / gamma) - 1``, with a public code of pairs of fits
+        ``ceil(3 / gamma) - 1``, or ``ceil(2 / gamma) - 1`` in each of three strata.
     calibration : {"exact", "dkw", "conditional"}, default="exact"
         Which statement gamma is part of; see :func:`skdp.sensitivity.order_statistic`.
     confidence : float in (0, 1) or None, default=None
         Confidence of the "conditional" calibration.
+    strata : {"auto", "classes", "thirds"} or None, default="auto"
+        What makes a stratum of pairs. Each of three has an order statistic of its own, and the
+        largest is the estimate, so gamma holds in each. Four evaluations give a pair of each.
+
+        - "classes": whether none, one or both of the two records are of the class that is rarest in
+          the draw. With one pool of pairs gamma can be spent on one class entirely.
+        - "thirds": of which third of the responses one of the two records is.
+        - "auto": "classes" for a classifier, and for a function on a shipped oracle that was given
+          the classes; else None.
+        - None: one pool, whose records differ as they were drawn.
     n_jobs : int or None, default=None
         Number of parallel workers, as in scikit-learn. The norms do not depend on it. A job that
         takes less time than starting workers runs without them.
@@ -112,6 +131,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         n_pairs: int | None = None,
         calibration: str = "exact",
         confidence: float | None = None,
+        strata: str | None = "auto",
         n_jobs: int | None = None,
         verbose: int | None = None,
         random_state: Seed = None,
@@ -121,33 +141,41 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.n_pairs = n_pairs
         self.calibration = calibration
         self.confidence = confidence
+        self.strata = strata
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
-    def order_statistic(self, few: bool = False) -> OrderStatistic:
+    def order_statistic(self, few: bool = False, n_strata: int = 1) -> OrderStatistic:
         """Choose the order statistic, or refuse the parameters.
 
         Parameters
         ----------
         few : bool, default=False
             Whether to take few pairs, as for a code whose pairs take two calls each.
+        n_strata : int, default=1
+            Number of strata.
 
         Returns
         -------
         OrderStatistic
             Which of how many norms is the estimate.
         """
+        rule = "be 'auto', 'classes', 'thirds' or None"
+        known = self.strata in ["auto", *LAYOUTS]
+        check_rules("SensitivitySampler", strata=(self.strata, known, rule))
         usual = order_statistic(
             self.gamma,
             self.n_pairs,
             calibration=self.calibration,
             confidence=self.confidence,
+            n_strata=n_strata,
             owner=type(self).__name__,
         )
         if not few or self.n_pairs is not None or self.calibration != "exact":
             return usual
-        return order_statistic(usual.gamma, few_pairs(usual.gamma))
+        times = 3 if n_strata == 1 else 2
+        return order_statistic(usual.gamma, few_pairs(usual.gamma, times), n_strata=n_strata)
 
     @undisturbed
     def sample(
@@ -187,9 +215,10 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         target = as_target(target)
         key = key_of(target)  # before it runs: a function may keep what it finds
         source, records, rows = self._prepare(target, n_samples, schema)
-        statistic = self.order_statistic(few=geometry.code is not None and rows is None)
+        strata, n_strata = source.strata, len(LAYOUTS[source.strata].pairs)
+        statistic = self.order_statistic(geometry.code is not None and rows is None, n_strata)
         if rows is None:
-            chunks = self._run(source, partial(measure, geometry), statistic.n_pairs)
+            chunks = self._run(source, partial(measure, geometry, strata=strata), statistic.n_pairs)
         else:  # they take too little time to be kept
             job = Job(RecordPairs(source, rows, geometry, records), Outcomes.join, key="")
             chunks = run(
@@ -205,7 +234,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         shape, norms, failures = outcomes.with_one_shape()
         n_reused, self._n_reused = self._n_reused, 0
         return SensitivityEstimate(
-            norms=norms,
+            norms=norms.reshape(-1, n_strata).T if strata else norms,
             order_statistic=statistic,
             n_samples=source.n_samples,
             geometry=geometry,
@@ -214,10 +243,14 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             oracle=source.oracle.description,
             seed=source.seed,
             failures=failures,
-            n_rounding=int(outcomes.are_rounding.sum()),
+            n_rounding=int(outcomes.are_rounding.reshape(-1, n_strata).sum(axis=0).min()),
             form=source.schema.key,
             key=key,
             n_reused=n_reused,
+            strata=strata,
+            least_share=getattr(source.oracle, "least_share", None)
+            if strata == "classes"
+            else None,
         )
 
     def pilots(
@@ -225,8 +258,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     ) -> tuple[Matrix, Matrix]:
         """Evaluate pilot pairs, from which a public code may be learned.
 
-        They are drawn like the pairs of `sample` but are not among them, so the promise does not
-        depend on what is learned. There are at most 1000, and at most 2^25 differences in all.
+        They are drawn like the pairs of `sample`, without strata, and are not among them, so the
+        promise does not depend on what is learned. There are at most 1000, and at most 2^25
+        differences in all.
 
         Parameters
         ----------
@@ -271,6 +305,19 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         target.check_oracle(*records.parts)
         rows = target.closed_form(*records.parts) if has_independent_records(oracle) else None
         source = PairSource(target, oracle, n_samples, seed, schema, kind)
+        if not kind:
+            fitted = target.estimator if target.public_fit is None else target.public_fit
+            fits_classes = fitted is not None and is_classifier(fitted)
+            declared = fits_classes or getattr(oracle, "responses", "") == "labels"
+            declared &= records.y is not None and np.size(records.y) == n_samples + 1
+            strata = self.strata
+            if strata == "auto":
+                strata = "classes" if declared and (fits_classes or rows is None) else None
+            elif strata is None and declared:
+                warn(UNEVEN)
+            if strata is not None:
+                source, rows = replace(source, strata=strata), None
+                source.datasets(rng)  # refuses an oracle without such pairs before the first fit
         return source, records, rows
 
     def _run(
@@ -286,7 +333,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         if known and run_chunk(source, range(1))[0].bits != known[0].bits:
             STORE.forget(key)
             known = []
-        self._n_reused += 2 * len(known)
+        self._n_reused += sum(len(each.values) or 2 for each in known)
         return run(
             Job(source, finish, key),
             known,

@@ -29,10 +29,14 @@ DRAWN = 2**64  # from here on a seed may have been drawn, so nobody asks for its
 
 
 class Evaluation(NamedTuple):
-    """The values of a target on the two datasets of a pair or on one, or why it has none."""
+    """The values of a target on the datasets of a pair, of three pairs, or on one, or why not."""
 
     values: tuple[NDArray, ...] = ()
     failure: str | None = None
+
+    def pair(self, first: int, second: int) -> Evaluation:
+        """Return two of the values, or why there are none."""
+        return self if self.failure else Evaluation((self.values[first], self.values[second]))
 
     @property
     def bits(self) -> tuple[object, ...]:

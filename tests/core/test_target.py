@@ -13,9 +13,9 @@ from skdp import (
     plan_release,
     release,
 )
-from skdp.core.dataset import Dataset
+from skdp.core.dataset import Dataset, neighboring_pair
 from skdp.core.identity import key_of
-from skdp.core.target import pair_values, replaces
+from skdp.core.target import replaces, values_of
 from skdp.functions import AdditiveTarget
 
 X = np.random.default_rng(0).uniform(size=(20, 2))
@@ -53,7 +53,7 @@ def test_what_a_target_does_not_say():
     assert target.restore(target) is target
     assert target.by_name(X) == (X, None)
     assert target.output_metric(X) is target.closed_form(X) is None
-    value, other = pair_values(target, Dataset(X), seed=0, position=3)
+    value, other = values_of(target, neighboring_pair(Dataset(X), 3), seed=0)
     np.testing.assert_allclose(value, X[:-1].mean(axis=0))
     np.testing.assert_allclose(other - value, (X[-1] - X[-2]) / 19)
     assert not any(replaces(target, name) for name in ("restore", "output_metric"))

@@ -13,7 +13,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from skdp import register
 from skdp.core.dataset import Dataset, neighboring_pair
-from skdp.core.target import pair_values
+from skdp.core.target import values_of
 from skdp.estimators.configuration import without_side_effects
 from skdp.estimators.inputs import reorder
 from skdp.estimators.parameters import ParameterTarget
@@ -129,8 +129,10 @@ COLD.append(make_pipeline(StandardScaler(), SGDClassifier()))
 @pytest.mark.parametrize("estimator", COLD, ids=str)
 def test_a_pair_is_two_cold_fits_with_one_seed(estimator):
     target, records = make_target(estimator), Dataset(X, y)
-    values = pair_values(target, records, seed=3)
-    pair_values(target, Dataset(X[::-1], y), seed=4)  # of which nothing is remembered
+    values = values_of(target, neighboring_pair(records), seed=3)
+    values_of(
+        target, neighboring_pair(Dataset(X[::-1], y)), seed=4
+    )  # of which nothing is remembered
     for value, dataset in zip(values, neighboring_pair(records), strict=True):
         np.testing.assert_array_equal(value, target(*dataset.parts, seed=3))
     assert not np.array_equal(*values)

@@ -41,7 +41,39 @@ def test_both_datasets_of_every_pair_hold_every_class(n_classes, spare, noise, s
     counts = np.bincount(y, minlength=n_classes)
     assert counts.min() >= 2
     assert counts.sum() == 2 * n_classes + spare
-    assert counts.max() - 2 <= 3 * (counts.min() - 2) + 4  # rounding moves each count by one
+    least = 2 + oracle.least_share * spare  # rounding moves a count by less than one
+    assert counts.min() > least - 1
+
+
+def test_the_least_share_is_often_drawn_and_bounds_all():
+    """Of two classes .30 of the tasks have one below 10 %; six standard deviations."""
+    oracle, rng = RandomTaskOracle(NORMAL, classes=[0, 1]), np.random.default_rng(0)
+    rarest = np.array(
+        [min(y.mean(), 1 - y.mean()) for _, y in (oracle(2000, rng) for _ in range(600))]
+    )
+    assert rarest.min() > 0.05
+    assert abs((rarest < 0.1).mean() - 0.3) < 6 * np.sqrt(0.3 * 0.7 / 600)
+    assert "least_share=0.05" in repr(oracle)
+    assert "least_share=0.025" in repr(RandomTaskOracle(NORMAL, classes=range(20)))
+    near = RandomTaskOracle(NORMAL, classes=[0, 1], least_share=0.3)
+    assert all(0.295 < near(2000, rng)[1].mean() < 0.705 for _ in range(50))
+    assert RandomTaskOracle(NORMAL, classes=[0, 1], class_shares=[3, 1]).least_share == 0.25
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"classes": [0, 1], "least_share": 0.6},
+        {"classes": [0, 1], "least_share": -0.1},
+        {"classes": [0, 1], "least_share": "small"},
+        {"classes": [0, 1], "least_share": 0.1, "class_shares": [1, 1]},
+        {"y_scale": 1.0, "least_share": 0.1},
+    ],
+    ids=str,
+)
+def test_a_least_share_that_cannot_be(options):
+    with pytest.raises(ValueError, match="'least_share' parameter of RandomTaskOracle must be"):
+        RandomTaskOracle(NORMAL, **options)
 
 
 def test_classes_are_split_by_planes_and_noise_spoils_it():

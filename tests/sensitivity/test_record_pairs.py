@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import BernsteinTransformer, PublicDataOracle, SensitivitySampler, Target, UniformOracle
-from skdp.core.dataset import as_dataset
-from skdp.core.target import FunctionTarget, pair_values
+from skdp.core.dataset import as_dataset, neighboring_pair
+from skdp.core.target import FunctionTarget, values_of
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.trees import LeafTarget
 from skdp.functions import AdditiveTarget
@@ -42,7 +42,7 @@ def norms(target, oracle, n_pairs=8, n_samples=N, geometry="l1", **options):
 def assert_rows_are_those_of_calls(target, *records):
     """The rows of n records add up to a call, and give the difference of a pair, to 1e-8."""
     rows = target.closed_form(*records)
-    value, other = pair_values(target, as_dataset(records), seed=0)
+    value, other = values_of(target, neighboring_pair(as_dataset(records)), seed=0)
     each = rows(*records)
     np.testing.assert_allclose(each[:-1].sum(axis=0), value, rtol=1e-8, atol=1e-12)
     difference = value - other

@@ -1,0 +1,104 @@
+"""Strata of pairs: of which classes, or thirds of the response, the two records are that differ.
+
+A dataset of n + 1 records yields one pair of each of three strata, by four evaluations: each leaves
+out another one of four records. Two of the four datasets that make a pair hold the same records in
+the same places, but for one place. Each stratum is judged by itself, so strata may share records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from skdp.core.dataset import Dataset
+from skdp.core.oracle import Oracle
+
+MOST_DRAWS = 100  # of records in which a stratum is empty, before an oracle is refused
+
+
+class Layout(NamedTuple):
+    """Which of four records stand in three places of each dataset, and the pairs of the strata."""
+
+    datasets: tuple[tuple[int, ...], ...]
+    pairs: tuple[tuple[int, int], ...]
+
+
+LAYOUTS: dict[str | None, Layout] = {
+    None: Layout((), ((0, 1),)),  # one pool, of two datasets
+    # two of the rarest class and two others; each dataset lacks another one, in this order
+    "classes": Layout(((1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)), ((2, 3), (1, 2), (0, 1))),
+    # any record, and one of each third
+    "thirds": Layout(((1, 2, 3), (0, 2, 3), (1, 0, 3), (1, 2, 0)), ((0, 1), (0, 2), (0, 3))),
+}
+
+
+def neighbors(
+    strata: str, oracle: Oracle, draw: Callable[[], Dataset], rng: Generator
+) -> Iterator[Dataset]:
+    """Draw records, and yield the four datasets of n of them."""
+    for _ in range(MOST_DRAWS):
+        records = draw()
+        order = rng.permutation(records.n_records)
+        y = _responses(records, strata)[order]
+        chosen = _by_class(y, oracle.classes_, rng) if strata == "classes" else _by_third(y, rng)
+        if chosen is not None:
+            return _datasets(records, LAYOUTS[strata], order, chosen, rng)
+    n, what = order.size, "a class" if strata == "classes" else "a third of the responses"
+    raise ValueError(
+        f"The oracle {oracle.description} draws {what} less than twice in {n} records, "
+        f"{MOST_DRAWS} times in a row, so its persons cannot be protected as others are. Give it "
+        "more of them, leave the class out, or pass strata=None, which does not protect them."
+    )
+
+
+def _datasets(
+    records: Dataset, layout: Layout, order: NDArray, chosen: list[int], rng: Generator
+) -> Iterator[Dataset]:
+    rest, special, shuffled = (
+        np.delete(order, chosen),
+        order[chosen],
+        rng.permutation(order.size - 1),
+    )
+    for three in layout.datasets:
+        yield records.take(np.concatenate([rest, special[list(three)]])[shuffled])
+
+
+def _responses(records: Dataset, strata: str) -> NDArray:
+    """Return one response for each record."""
+    y = np.asarray(records.y)
+    y = y.ravel() if y.shape == (records.n_records, 1) else y
+    if y.ndim != 1 or (strata == "thirds" and y.dtype.kind not in "fiub"):
+        what = "label" if strata == "classes" else "number as its response"
+        raise ValueError(
+            f"The 'strata' parameter of SensitivitySampler must be None unless each record has "
+            f"one {what}. Got {strata!r}."
+        )
+    return y
+
+
+def _by_class(y: NDArray, declared: Any, rng: Generator) -> list[int] | None:
+    """Return two records of the rarest class and two of other classes, which are drawn by lot."""
+    found, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    n_classes = declared.size if isinstance(declared, np.ndarray) else 2
+    if len(found) < n_classes or counts.min() < 2:
+        return None
+    rarest = rng.choice(np.flatnonzero(counts == counts.min()))
+    left = [np.flatnonzero(codes == code).tolist() for code in range(len(found))]
+    chosen, left[rarest] = left[rarest][:2], []
+    for _ in range(2):
+        others = [rows for rows in left if rows]
+        chosen.append(others[rng.integers(len(others))].pop())
+    return chosen
+
+
+def _by_third(y: NDArray, rng: Generator) -> list[int] | None:
+    """Return a record of a third drawn by lot, and one of each third."""
+    thirds = np.array_split(y.argsort(kind="stable"), 3)  # ties are in random order
+    if len(thirds[-1]) < 2:
+        return None
+    left = [rng.permutation(third).tolist() for third in thirds]
+    return [left[each].pop() for each in (rng.integers(3), *range(3))]
