@@ -17,7 +17,6 @@ from skdp.core.default import CLASS_NAME
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import Keyed, check_key
 from skdp.core.metric import OutputMetric
-from skdp.core.oracle import Oracle
 from skdp.core.types import Container, Estimator, Named
 
 
@@ -142,7 +141,7 @@ class Target(Keyed, ABC):
         """
         return value
 
-    def oracle(self, value: Any, promise: PrivacyGuarantee) -> Oracle | None:
+    def oracle(self, value: Any, promise: PrivacyGuarantee) -> Any:
         """Return an oracle of a released law, which carries its promise; by default none.
 
         Parameters

@@ -198,8 +198,8 @@ class ObjectivePerturbation:
             n_weights=(self.n_weights, self.n_weights <= most, f"be at most {most}"),
         )
         lattice, scale = self.noise
-        steepness = (self.n_weights + 1) * (1 + self.radius * float(norm(center)))
-        steepness *= math.sqrt(self.n_weights) if self.is_of_l1 else 1
+        root = math.sqrt(self.n_weights) if self.is_of_l1 else 1.0
+        steepness = root * (self.n_weights + 1) * (1 + self.radius * float(norm(center)))
         penalty = max(penalty, STEEPEST * steepness * len(rows) * self.radius**2)
         if self.mu:
             steps = discrete_gaussian(scale, self.n_weights, source)
