@@ -191,11 +191,11 @@ class ObjectivePerturbation:
         source: ByteSource,
     ) -> Matrix:
         """Return the private weights; a row that is too long is shortened, by itself."""
-        least, most = self.least_penalty, MOST_WEIGHTS
+        least, many = self.least_penalty, MOST_WEIGHTS
         check_rules(
             "ObjectivePerturbation",
             penalty=(penalty, penalty >= least, f"be at least {least:g} for this radius"),
-            n_weights=(self.n_weights, self.n_weights <= most, f"be at most {most}"),
+            n_weights=(self.n_weights, self.n_weights <= many, f"be at most {many}"),
         )
         lattice, scale = self.noise
         root = math.sqrt(self.n_weights) if self.is_of_l1 else 1.0

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from skdp.core.dataset import Dataset
-from skdp.core.target import Target
 from skdp.core.types import Container, Matrix
 from skdp.estimators.known.minimum import Coefficients
 from skdp.estimators.known_target import KnownTarget
@@ -17,7 +16,7 @@ from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
-from skdp.mechanisms.objective import perturbation_of
+from skdp.mechanisms.objective import MOST_WEIGHTS, perturbation_of
 
 
 class PerturbedTarget(KnownTarget):
@@ -63,8 +62,10 @@ class PerturbedTarget(KnownTarget):
         return self.perturbation.release(rows, labels, center, self.penalty, noise)
 
 
-def is_perturbed(target: Target, mechanism: Mechanism) -> bool:
+def is_perturbed(target: Any, mechanism: Mechanism) -> bool:
     """Return whether objective perturbation takes the place of noise of a mechanism."""
     kinds = LaplaceMechanism, L2LaplaceMechanism, GaussianMechanism
     learns = getattr(getattr(target, "statistic", None), "is_perturbed", False)
-    return learns and type(mechanism) in kinds and np.isfinite(mechanism.epsilon)
+    if not (learns and type(mechanism) in kinds and np.isfinite(mechanism.epsilon)):
+        return False
+    return target.statistic.shape[1] <= MOST_WEIGHTS
