@@ -204,9 +204,9 @@ def audit_blocks(
 def audit_predictions(estimator: Any, seed: int, n_final: int) -> list[tuple[int, float, float]]:
     """Return by share of the noise the pairs beyond the claim, their p-value, and a bound."""
     X = np.random.default_rng(seed).normal(size=(400, N_FEATURES))
-    sampler = SensitivitySampler(
-        RandomTaskOracle(X, classes=[0, 1]), gamma=GAMMA, n_pairs=199, random_state=seed
-    )
+    oracle = RandomTaskOracle(X, classes=[0, 1], least_share=0.5)
+    options = {"gamma": GAMMA, "n_pairs": 199, "strata": None}  # strata cover more than is claimed
+    sampler = SensitivitySampler(oracle, random_state=seed, **options)
     plain = LaplaceMechanism(1.0, code=None)
     plan = PrivateEstimator(
         estimator, mechanism=LaplaceMechanism(1.0), sensitivity=sampler, release="predictions"
