@@ -93,7 +93,7 @@ def plain(estimator, epsilon, **options):
 @pytest.mark.parametrize(
     ("model", "like", "gains"),
     [
-        (plain(CLASSIFIER, 1.0, classes=[0, 1]), (X[:2], y[:2]), False),
+        (plain(CLASSIFIER, 0.01, classes=[0, 1]), (X[:2], y[:2]), False),
         (plain(MOMENTS, 10.0, classes=[0, 1]), (X[:2], y[:2]), True),
         (plain(CLIPPED, 0.1), (X[:2, :5], y[:2]), False),
         (plain(CLIPPED, 10.0), (X[:2, :5], y[:2]), True),

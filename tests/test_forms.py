@@ -32,6 +32,8 @@ from skdp import (
     release,
 )
 from skdp.core.dataset import take_records
+from skdp.core.dtypes import is_gap
+from skdp.core.plain import plain
 from skdp.sensitivity.store import STORE
 from tests.test_containers import CONTAINERS, TEXTS
 
@@ -378,3 +380,32 @@ def test_no_record_decides_what_the_fits_to_other_blocks_see(part):
 def test_a_clip_sums_each_row_by_itself(kind):
     rows = [ClipBox(-2, 2).transform(duplicated(kind, [last])) for last in ([0, 1], [1, 0])]
     assert np.array_equal(*(each.toarray() for each in rows))
+
+
+NOTED = np.dtype(float, metadata={"most": 1})
+REFUSED_FORMS = [
+    (sparse.coo_array(([1.0, 2.0], (np.array([0, 2]),)), shape=(3,)), "must have rows"),
+    (pd.Series(np.zeros(3, NOTED)), "Convert them"),
+    (pd.DataFrame({"a": np.zeros(3, NOTED)}), "Convert them"),
+    (sparse.csr_array((np.ones(3, NOTED), np.arange(3), np.arange(4))), "Convert them"),
+]
+
+
+@pytest.mark.parametrize(("container", "message"), REFUSED_FORMS)
+def test_what_would_tell_each_block_of_others_is_refused(container, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        plain(container, "X")
+
+
+def test_a_name_of_all_columns_stays_behind():
+    frame = pd.DataFrame({"a": [1.0, 2.0]})
+    frame.columns.name = "largest: 2"
+    assert plain(frame, "X").columns.name is None
+
+
+def test_an_entry_that_cannot_be_compared_is_no_gap():
+    class Odd(float):
+        def __ne__(self, other):
+            raise RuntimeError
+
+    assert not is_gap(Odd(1))

@@ -64,7 +64,7 @@ def remedy_of(dtype: DType) -> str:
     name = "dates" if is_of_dates(dtype) else str(dtype).lower()
     is_leaf = LEAVES.fullmatch(name.partition("(")[0]) is not None
     if isinstance(dtype, np.dtype):
-        is_leaf = dtype.kind in "biufcOUST"
+        is_leaf = dtype.kind in "biufcOUST" and not dtype.metadata
     return "" if is_leaf else next(REMEDIES[each] for each in REMEDIES if re.search(each, name))
 
 
@@ -120,7 +120,9 @@ def objects(series: Container) -> NDArray:
 
 def is_gap(entry: object) -> bool:
     """Return whether an entry of an array of objects stands for a missing one."""
-    is_nan = isinstance(entry, Real) and entry != entry
+    is_nan = False
+    with suppress(Exception):  # of a class that a user wrote
+        is_nan = isinstance(entry, Real) and bool(entry != entry)
     return entry is None or is_nan or type(entry).__name__ in ("NAType", "NaTType")
 
 

@@ -172,6 +172,8 @@ class PrivacyGuarantee:
             source = "the oracle" if self.oracle is None else self.oracle
             promise += f", with probability {1 - self.gamma:g} over pairs of datasets from {source}"
             promise += f", {STRATA[self.strata]}" if self.strata in STRATA else ""
+            is_twice = self.strata == "classes" and not self.least_share
+            promise += ", where each class occurs at least twice" if is_twice else ""
             promise += f", said with confidence {sure:g}" if sure is not None else ""
             yield f"{promise}. Records unlike these may not be covered."
             if RELEASED_LAW in source:
@@ -181,8 +183,8 @@ class PrivacyGuarantee:
                     "and both epsilons add up."
                 )
             if self.least_share:
-                rare = f"{100 * self.least_share:.3g} %"
-                yield f"Classes below {rare} of the records may not be covered."
+                rare = f"{100 * self.least_share:.2g} %"
+                yield f"Classes near or below {rare} of the records may not be covered."
         else:
             yield f"{promise}."
         assumed = self.assumed or (None if self.gamma else f"sensitivity {ASSERTED}")

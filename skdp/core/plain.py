@@ -51,11 +51,15 @@ def plain(container: Container, part: str, takes_lists: bool = False) -> Contain
         )
     made: Container = container
     if sparse.issparse(container):
+        if len(container.shape) != 2:  # the duplicates of all records would be sorted together
+            raise TypeError(f"The private {part} must have rows: write {part}.reshape((-1, 1)).")
         made = summed_rows(container)
     elif belongs_to(container, "pandas"):  # attributes, which each block would see, stay behind
         pandas = sys.modules["pandas"]
         made = pandas.DataFrame(container) if is_table(container) else pandas.Series(container)
         made = made.reset_index(drop=True)
+        if is_table(made):
+            made.columns = made.columns.set_names([None] * made.columns.nlevels)
     elif belongs_to(container, "polars"):  # the code of a category depends on other records
         texts = {sys.modules["polars"].Categorical: sys.modules["polars"].String}
         made = container if is_table(container) else container.to_frame()

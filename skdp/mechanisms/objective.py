@@ -80,11 +80,11 @@ UNIT = 2.0**-53  # relative error of an operation on doubles
 LAST = 1e-3  # share of epsilon for the last noise
 KAPPA = 0.3  # of the Gaussian kind, in shares of epsilon
 STEEPEST = 2.0**-29
-r"""Lambda is at least this times (p + 1) (1 + R \|w0\|) n R^2, which is next to nothing beside n
-records. F(w*) <= F(w0), so R \|w* - w0\| is at most 2 R \|b\| / Lambda + 2^14.5, and R T / Lambda
-below 1/64 for the `rounding` T, up to 2^31 records and R \|b\| / Lambda of 2^14. That is exceeded
-with a probability below exp(-1900), as Lambda is at least `least_penalty`. With independent numbers
-both limits are sqrt(p) times as large: \|b\| is below 2 R sqrt(p) / e times a sum of p exponential
+r"""Lambda is at least this times (p + 1) (1 + R \|w0\|) n R^2, which is little for few numbers.
+F(w*) <= F(w0), so R \|w* - w0\| is at most 2 R \|b\| / Lambda + 2^14.5, and R T / Lambda below 1/64
+for the `rounding` T, up to 2^31 records and R \|b\| / Lambda of 2^14. That is exceeded with a
+probability below exp(-1900), as Lambda is at least `least_penalty`. With independent numbers both
+limits are sqrt(p) times as large: \|b\| is below 2 R sqrt(p) / e times a sum of p exponential
 variables, and up to `MOST_WEIGHTS` numbers this sum is above 2^14 as rarely."""
 MOST_WEIGHTS = 2**13
 
@@ -182,6 +182,12 @@ class ObjectivePerturbation:
         over /= math.sqrt(self.n_weights) if self.is_of_l1 else 1
         return self.radius * over * (1 + 1e-9)
 
+    def floor(self, n_records: int, length: float) -> float:
+        """Return the least Lambda that doubles allow for, given the length of the center."""
+        root = math.sqrt(self.n_weights) if self.is_of_l1 else 1.0
+        steepness = root * (self.n_weights + 1) * (1 + self.radius * length)
+        return STEEPEST * steepness * n_records * self.radius**2
+
     def release(
         self,
         rows: Matrix,
@@ -198,9 +204,7 @@ class ObjectivePerturbation:
             n_weights=(self.n_weights, self.n_weights <= many, f"be at most {many}"),
         )
         lattice, scale = self.noise
-        root = math.sqrt(self.n_weights) if self.is_of_l1 else 1.0
-        steepness = root * (self.n_weights + 1) * (1 + self.radius * float(norm(center)))
-        penalty = max(penalty, STEEPEST * steepness * len(rows) * self.radius**2)
+        penalty = max(penalty, self.floor(len(rows), float(norm(center))))
         if self.mu:
             steps = discrete_gaussian(scale, self.n_weights, source)
         elif self.is_of_l1:
@@ -233,6 +237,11 @@ def perturbation_of(
         middle = (low + high) / 2
         paid = float(profile(noise - lattice_slack(middle, n_weights), middle, kappa))
         low, high = (middle, high) if paid <= delta else (low, middle)
+    if not low:
+        raise ValueError(
+            f"The 'epsilon' parameter of GaussianMechanism is too small for {n_weights} "
+            "coefficients: rounding to a lattice would cost more. Raise it."
+        )
     return settled(mu=low, kappa=kappa)
 
 
@@ -317,4 +326,4 @@ class _Objective:
             if self.penalty * (gradient @ step) <= enough * enough:
                 return w
             q = self.radius * float(norm(step))
-            w = w - step * (math.log1p(q) / q)
+            w = w - step * (math.log1p(q) / q if q else 1.0)  # q of a short step is 0 in doubles

@@ -132,7 +132,14 @@ class RandomTaskOracle(ShippedOracle):
         if not fits:
             rule = "be from 0 to 1 / n_classes, or None, as with 'class_shares'"
             self._refuse("least_share", rule, shown(least_share))
-        return least
+        return None if least is None else float(least)
+
+    def smallest_share(self, n_samples: int) -> float | None:
+        """Return the smallest share of a class among `n_samples` records, but for rounding."""
+        if self._classes is None or self.least_share is None:
+            return None
+        spare = max(0, n_samples - _LEAST_PER_CLASS * len(self._classes))
+        return (_LEAST_PER_CLASS + spare * self.least_share) / n_samples
 
     def _checked_shares(self, class_shares: ArrayLike) -> NDArray[np.float64]:
         shares = floats(class_shares)

@@ -72,6 +72,8 @@ def check_data(
     dataset: Dataset,
 ) -> Dataset:
     """Check the form of the data, and leave out a y that has no use."""
+    if is_plain:
+        dataset.refuse_weights()
     tags = get_tags(estimator)
     for kind in ("allow_nan", "categorical", "string", "dict"):
         setattr(tags.input_tags, kind, takes(estimator, kind))

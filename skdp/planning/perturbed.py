@@ -32,7 +32,10 @@ class PerturbedTarget(KnownTarget):
         self.perturbation = perturbation_of(
             float(mechanism.epsilon), float(delta), statistic.radius, n_weights
         )
-        self.penalty = max(1 / statistic.C, self.perturbation.least_penalty)
+        last = LaplaceMechanism(min(self.perturbation.last, 1.0), code=None)
+        last._scale(n_weights, 1.0)  # refuses an epsilon that is too small, before it is paid
+        floor = self.perturbation.floor(self.n_samples, 0.0)
+        self.penalty = max(1 / statistic.C, self.perturbation.least_penalty, floor)
         self.errors = np.full(n_weights, np.nan)  # nobody knows them
         self.key_parts = (*self.key_parts, self.perturbation)
         self.released += f", by objective perturbation with C={1 / self.penalty:.3g}"
@@ -42,7 +45,8 @@ class PerturbedTarget(KnownTarget):
             return ""
         return (
             f"The 'C' parameter of LogisticRegression counts as {1 / self.penalty:.3g}, the "
-            f"largest for this epsilon and records of this length. Got {self.statistic.C:g}."
+            "largest for this epsilon, number and length of the records. Got "
+            f"{self.statistic.C:g}."
         )
 
     def bound(self, order: float) -> float:

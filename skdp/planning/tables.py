@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -148,7 +149,7 @@ class TablesTarget(Target):
         from sklearn.pipeline import make_pipeline  # its import takes time
         from sklearn.preprocessing import FunctionTransformer
 
-        X, y = oracle(n_draws, streams(self.seed, TABLES)[0])
+        X, y = oracle(n_draws, streams(self.seed, TABLES)[0], complete=True)
         raw = FunctionTransformer(declared_values, kw_args=self.form)
         student = make_pipeline(oracle.encoder_ if is_encoded else raw, clone(self.student))
         with warnings.catch_warnings(), seeded(0):
@@ -156,21 +157,36 @@ class TablesTarget(Target):
             return clean_copy(fit_seeded(student, Dataset(X, y)))
 
     def _try(self, example: Dataset) -> None:
-        """Fit to public draws, and predict, before anything is paid for."""
-        flat, schema = self.oracle(np.zeros(self.shape)), self.chosen.schema
+        """Fit to draws of made-up tables, and predict, before anything is paid for."""
+        schema = self.chosen.schema
         names = list(getattr(example.X, "columns", schema.columns))
         self.form = {"schema": schema, "names": names, "library": self.library}
         self.form["categories"] = _typed(example.X)
         corners = made_up(schema, self.library).X
         module = type(self.student).__module__.split(".")
         self.is_encoded = module[0] == "sklearn" and module[1] in ENCODED
+        tried = [*map(self.oracle, self._made_up_values())]
+
+        def attempt() -> None:
+            for each in tried:
+                self._teach(each, N_TRIED, self.is_encoded).predict(corners)
+
         try:
-            self._teach(flat, N_TRIED, self.is_encoded).predict(corners)
+            attempt()
         except Exception:
             if self.is_encoded or is_pipeline(self.student):
                 raise
             self.is_encoded = True  # it takes no words, say
-            self._teach(flat, N_TRIED, self.is_encoded).predict(corners)
+            attempt()
+
+    def _made_up_values(self) -> Iterator[Matrix]:
+        """Make up tables without a signal, and with one in each column: a student learns both."""
+        rng, d = streams(self.seed, TABLES)[0], len(self.chosen.schema.columns)
+        first = np.arange(self.n_counts) % self.design.n_classes == 0
+        for law in (rng.random(self.n_counts), 0.1 + first * rng.random(self.n_counts)):
+            value = np.zeros(self.shape)
+            value[: self.n_counts] = law * self.n_samples * d / law.sum()
+            yield value
 
 
 def _typed(X: Container) -> list:

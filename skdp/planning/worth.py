@@ -50,7 +50,7 @@ def made_up_oracle(
     n_features, rng = example.X.shape[1], np.random.default_rng(0)
     rules: dict[str, Any] = {}
     if classes:
-        rules = {"classes": classes[0], "least_share": 1 / (2 * len(classes[0]))}
+        rules = {"classes": classes[0], "least_share": 0.8 / len(classes[0])}
     if y_range:
         low, high = y_range
         rules |= {"y_mean": (low + high) / 2, "y_scale": (high - low) / 8}  # seldom outside

@@ -13,8 +13,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, MechanismType
+from skdp.core.guarantee import STRATA
 from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.schema import DatasetForm, FormKey, describe_key
 from skdp.core.target import Target
@@ -100,6 +102,11 @@ class SensitivityEstimate(Settled):
 
     def __post_init__(self) -> None:
         norms = np.array(self.norms, dtype=np.float64)
+        if self.strata is not None and self.strata not in STRATA:
+            raise ValueError(
+                "The 'strata' parameter of SensitivityEstimate must be None or one of "
+                f"{[*STRATA]}. Got {shown(self.strata)}."
+            )
         each = (self.order_statistic.n_strata,) if self.strata else ()
         if norms.shape != (*each, self.order_statistic.n_pairs):
             raise ValueError(

@@ -23,6 +23,7 @@ from skdp.core.target import Target, as_target
 from skdp.core.types import Estimator, Matrix, Seed
 from skdp.oracles.adapters import as_oracle, without_response
 from skdp.oracles.drawing import draw
+from skdp.oracles.random_task import RandomTaskOracle
 from skdp.oracles.trial import try_oracle
 from skdp.sensitivity.base import Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
@@ -248,8 +249,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             key=key,
             n_reused=n_reused,
             strata=strata,
-            least_share=getattr(source.oracle, "least_share", None)
-            if strata == "classes"
+            least_share=source.oracle.smallest_share(source.n_samples + 1)
+            if strata == "classes" and type(source.oracle) is RandomTaskOracle
             else None,
         )
 

@@ -131,10 +131,12 @@ def information(
     return float(np.sum(slopes * p)), float(np.sqrt(max(linear + square, 0.0)))
 
 
-def draw_classes(sizes: Matrix, n_samples: int, rng: Generator) -> NDArray[np.intp]:
-    """Draw classes, each at least once where there are ten draws for each: estimators need all."""
+def draw_classes(
+    sizes: Matrix, n_samples: int, rng: Generator, complete: bool = False
+) -> NDArray[np.intp]:
+    """Draw classes independently, or each at least once where there are ten draws for each."""
     drawn = rng.multinomial(n_samples, sizes / sizes.sum())
-    if n_samples >= 10 * len(sizes):
+    if complete and n_samples >= 10 * len(sizes):
         drawn[np.argmax(drawn)] -= np.sum(drawn == 0)
         drawn[drawn == 0] = 1
     return rng.permutation(np.repeat(np.arange(len(sizes)), drawn))

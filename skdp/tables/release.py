@@ -184,9 +184,11 @@ class ReleasedOracle(Oracle):
         assert self.weights_ is not None
         return encoded @ self.weights_[:-1] + self.weights_[-1]
 
-    def draw(self, n_samples: int, rng: Generator) -> tuple[Container, NDArray[np.intp]]:
-        """Draw records, and classes by number."""
-        classes = draw_classes(self.sizes_, n_samples, rng)
+    def draw(
+        self, n_samples: int, rng: Generator, complete: bool = False
+    ) -> tuple[Container, NDArray[np.intp]]:
+        """Draw records, and classes by number: independently, or all classes, as for students."""
+        classes = draw_classes(self.sizes_, n_samples, rng, complete)
         drawn = {
             name: column.draw(draw_cells(law, classes, rng), self.n_cells, rng)
             for (name, column), (law, _) in zip(
@@ -197,10 +199,14 @@ class ReleasedOracle(Oracle):
         if self.weights_ is not None:
             chance = expit(self.score(self.encoder_.transform(X)))
             classes = (rng.random(n_samples) < chance).astype(np.intp)
+            if complete:
+                classes[[np.argmin(chance), np.argmax(chance)]] = 0, 1
         return X, classes
 
-    def __call__(self, n_samples: int, rng: Generator) -> tuple[Container, NDArray]:
-        X, classes = self.draw(n_samples, rng)
+    def __call__(
+        self, n_samples: int, rng: Generator, complete: bool = False
+    ) -> tuple[Container, NDArray]:
+        X, classes = self.draw(n_samples, rng, complete)
         response = self.schema.response
         if isinstance(response, Number):
             most = cells_of_response(self.n_records, self.epsilon, len(self.tables_))
@@ -242,7 +248,7 @@ def release_tables(
     released = design.oracle(noisy, None, library_of(X))
     if not design.n_weights:
         return released
-    drawn, drawn_classes = released.draw(correction.N_STUDENT, rng)
+    drawn, drawn_classes = released.draw(correction.N_STUDENT, rng, complete=True)
     encode = released.encoder_.transform
     encoded = encode(drawn)
     first = correction.student(encoded, drawn_classes)

@@ -42,7 +42,8 @@ def canonical(value: Any) -> Canonical:
         for base in (str, float, int):
             if issubclass(type(value), base):
                 value = getattr(base, f"__{base.__name__}__")(value)  # of no class of a user
-        if type(value) not in (str, float, int, Decimal, Fraction, np.longdouble):
+        kinds = str, float, int, Decimal, Fraction, np.longdouble
+        if not any(type(value) is kind for kind in kinds):  # compared by no method of a user
             return None
         number = float(value)
     except (ValueError, OverflowError):  # words are no numbers, and long ones no doubles

@@ -245,3 +245,17 @@ def test_a_budget_is_spent_and_not_exceeded(epsilon, delta):
     assert float(profile(left - lattice_slack(made.mu, 5), made.mu, made.kappa)) <= delta
     pure = perturbation_of(epsilon, 0.0, 2.0, 5)
     assert 0.9999 * epsilon < pure.epsilon + pure.last <= epsilon
+
+
+@pytest.mark.parametrize("label", [True, False])
+def test_a_step_whose_length_underflows_is_taken(label):
+    """Squares of numbers below 1e-162 are 0 in doubles."""
+    made = perturbation_of(30.0, 0.0, 1e-60, 1)
+    rows = np.full((400, 1), 1e-60 * label)
+    given = rows, np.ones(400, dtype=bool), np.zeros(1), 1e104, byte_source(0)
+    assert np.isfinite(made.release(*given)).all()
+
+
+def test_a_budget_without_room_for_noise_is_refused():
+    with pytest.raises(ValueError, match="'epsilon' parameter of GaussianMechanism is too small"):
+        perturbation_of(1.36e-11, 1e-12, 1.0, 2)

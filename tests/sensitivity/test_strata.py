@@ -184,8 +184,8 @@ def test_a_classifier_has_39_pairs_in_each_stratum():
     said = " ".join(str(plan.guarantee).split())
     assert (
         "least_share=0.05), whether none, one or both of the two records are of the rarest class. "
-        "Records unlike these may not be covered. Classes below 5 % of the records may not be "
-        "covered."
+        "Records unlike these may not be covered. Classes near or below 6.8 % of the records may "
+        "not be covered."
     ) in said
     mechanism = GaussianMechanism(epsilon=1.0, delta=1e-5, code=None)
     plan = model(mechanism=mechanism, gamma=0.2).plan(n_samples=100)
@@ -268,12 +268,15 @@ def test_an_estimate_of_strata_is_a_value(tmp_path):
     loaded = SensitivityEstimate.load(tmp_path / "estimate.json")
     assert loaded == estimate
     assert loaded.identity == estimate.identity
-    assert (loaded.strata, loaded.least_share) == ("classes", 0.05)
+    assert loaded.strata == "classes"
+    assert 0.05 < loaded.least_share < 0.1  # of datasets of this size
     assert SensitivityDisplay.from_estimate(loaded).norms[k - 1] == estimate.value
     mechanism = LaplaceMechanism(epsilon=1.0, code=None)
     assert joint_risk(mechanism, estimate, 0.5).cdf([1.0])[0] == 1
     with pytest.raises(ValueError, match="pairs of a stratum"):
         SensitivityEstimate.from_dict(estimate.to_dict() | {"strata": None})
+    with pytest.raises(ValueError, match="'strata' parameter of SensitivityEstimate"):
+        SensitivityEstimate.from_dict(estimate.to_dict() | {"strata": "other"})
 
 
 def test_an_audit_draws_the_pairs_that_are_promised():

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -363,3 +364,8 @@ def test_a_score_far_from_zero_is_corrected_in_time():
         tables = ClassTables(schema, random_state=0)
         model = PrivateEstimator(LogisticRegression(), sensitivity=tables, **options)
         assert set(model.fit(X, y).predict(X)) <= {0, 1}
+
+
+def test_linear_discriminants_learn_from_log_odds():
+    """They fail on constant columns, which made-up tables without a signal would give alone."""
+    assert model(LinearDiscriminantAnalysis()).fit(X, Y).score(X, Y) > np.mean(Y == "no") + 0.03

@@ -72,8 +72,11 @@ def test_draws_have_the_law_and_all_classes():
     expected = law / law.sum(axis=0) * [0.25, 0.75]
     np.testing.assert_allclose(found, expected, atol=0.015)
     assert found[0, 1] == found[2, 0] == 0
-    rare = draw_classes(np.array([1e-9, 1, 1e-9]), 30, np.random.default_rng(0))
-    assert np.bincount(rare).tolist() == [1, 28, 1]
+    rare = [
+        draw_classes(np.array([1e-9, 1, 1e-9]), 30, np.random.default_rng(0), complete)
+        for complete in (True, False)  # all of them for students; else draws are independent
+    ]
+    assert [np.bincount(each).tolist() for each in rare] == [[1, 28, 1], [0, 30]]
 
 
 SCHEMA = Schema(

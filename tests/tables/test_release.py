@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
-from skdp import GaussianMechanism, LaplaceMechanism
+from skdp import GaussianMechanism, LaplaceMechanism, release_oracle
 from skdp.mechanisms.noise import byte_source
 from skdp.mechanisms.objective import ObjectivePerturbation
 from skdp.tables.columns import Category, Number
@@ -294,3 +294,16 @@ def test_noise_that_is_too_large_is_refused_in_the_design(mechanism):
 @pytest.mark.loop("epsilon", [1e3, 1e6, 1e12, 1e300])
 def test_a_large_epsilon_is_released(epsilon):
     assert np.isfinite(released(LaplaceMechanism(epsilon)).weights_).all()
+
+
+def test_records_of_a_released_law_are_independent_and_students_see_all_classes():
+    """Pairs that are made of two records have the law of those of whole datasets."""
+    X, y = np.random.default_rng(0).uniform(size=(20_000, 1)), np.zeros(20_000, dtype=int)
+    schema = Schema({"a": Number(0, 1)}, classes=[0, 1])
+    oracle = release_oracle(
+        X, y, schema=schema, mechanism=LaplaceMechanism(1.0), recalibrate=False, random_state=0
+    )
+    drawn = [oracle(30, np.random.default_rng(seed))[1].sum() for seed in range(200)]
+    assert np.mean(drawn) < 1
+    complete = oracle(30, np.random.default_rng(0), complete=True)[1]
+    assert complete.sum() >= 1
