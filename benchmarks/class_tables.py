@@ -4,8 +4,8 @@ Schemas are typed as a person would, from what the columns mean, but for the nam
 
 Usage: python benchmarks/class_tables.py [--data FOLDER] [--small]
 
-FOLDER holds adult.data.gz (UCI census income) and rice.arff.gz (UCI rice), and may hold HI.csv and
-Fair.csv of R's package Ecdat.
+FOLDER holds adult.data.gz (UCI census income) and rice.arff.gz (UCI rice), and may hold HI.csv,
+Fair.csv, OFP.csv and DoctorAUS.csv of R's package Ecdat.
 """
 
 import argparse
@@ -100,6 +100,25 @@ def affairs(folder):
     return X, y, schema_of(X, declared), 3183
 
 
+def elderly(folder):
+    X = pd.read_csv(folder / "OFP.csv", index_col=0)
+    y = (X.pop("privins") == "yes").to_numpy().astype(int)
+    declared = {name: whole(0, 50) for name in ("ofp", "ofnp", "opp", "opnp")}
+    declared |= {name: whole(0, 10) for name in ("emr", "hosp", "numchron")}
+    declared |= {"adldiff": whole(0, 1), "age": Number(6.6, 11), "school": whole(0, 18)}
+    return X, y, schema_of(X, declared | {"faminc": Number(0, 20)}), 3084
+
+
+def visits(folder):
+    X = pd.read_csv(folder / "DoctorAUS.csv", index_col=0)
+    y = (X.pop("doctorco") > 0).to_numpy().astype(int)
+    ends = {"sex": 1, "illness": 5, "actdays": 14, "hscore": 12, "nondocco": 11, "hospadmi": 5}
+    ends |= {"hospdays": 80, "medecine": 8, "prescrib": 8, "nonpresc": 8}
+    declared = {name: whole(0, end) for name, end in ends.items()}
+    declared |= {"age": Number(0.19, 0.72), "income": Number(0, 1.5)}
+    return X, y, schema_of(X, declared), 3633
+
+
 def cancer(folder):
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     ends = {name: float(f"{1.1 * X[name].max():.1g}") for name in X}  # rounded, as a person would
@@ -153,6 +172,7 @@ def main():
     if options.data is not None:
         readers += [adult, rice]
         files = {"HI.csv": insurance, "Fair.csv": affairs}
+        files |= {"OFP.csv": elderly, "DoctorAUS.csv": visits}
         readers += [read for name, read in files.items() if (options.data / name).is_file()]
     for read in readers:
         measure(read, options)

@@ -135,7 +135,18 @@ class RandomTaskOracle(ShippedOracle):
         return None if least is None else float(least)
 
     def smallest_share(self, n_samples: int) -> float | None:
-        """Return the smallest share of a class among `n_samples` records, but for rounding."""
+        """Return the smallest share of a class in a dataset, but for rounding.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records. Of few records two of a class are more than `least_share`.
+
+        Returns
+        -------
+        float or None
+            None where the response is real.
+        """
         if self._classes is None or self.least_share is None:
             return None
         spare = max(0, n_samples - _LEAST_PER_CLASS * len(self._classes))
