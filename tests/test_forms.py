@@ -156,6 +156,7 @@ def duplicated(kind, columns):
 def decimals(values):
     """Make the scale that holds all of them, as a library that reads a file does."""
     scale = max(-each.as_tuple().exponent for each in values)
+    values = [each.quantize(Decimal(1).scaleb(-scale)) for each in values]
     return pl.Series(values, dtype=pl.Decimal(20, scale))
 
 
@@ -261,7 +262,10 @@ def seen_of_codes(first):
     made = {}
     for name, (wrap, dtype) in CODES.items():
         words = [f"{name}{word}" for word in [first, *WORDS[1:]]]  # codes are of all columns
-        series = pl.Series("a", list(map(wrap, words)), dtype=dtype)
+        try:
+            series = pl.Series("a", list(map(wrap, words)), dtype=dtype)
+        except pl.exceptions.PolarsError:  # an older polars has no such series
+            continue
         made |= {name: series, f"{name} in a frame": series.to_frame()}
     return {name: outcome("in blocks", "X", each) for name, each in made.items()}
 
@@ -384,7 +388,6 @@ def test_a_clip_sums_each_row_by_itself(kind):
 
 NOTED = np.dtype(float, metadata={"most": 1})
 REFUSED_FORMS = [
-    (sparse.coo_array(([1.0, 2.0], (np.array([0, 2]),)), shape=(3,)), "must have rows"),
     (pd.Series(np.zeros(3, NOTED)), "Convert them"),
     (pd.DataFrame({"a": np.zeros(3, NOTED)}), "Convert them"),
     (sparse.csr_array((np.ones(3, NOTED), np.arange(3), np.arange(4))), "Convert them"),
@@ -395,6 +398,16 @@ REFUSED_FORMS = [
 def test_what_would_tell_each_block_of_others_is_refused(container, message):
     with pytest.raises((TypeError, ValueError), match=message):
         plain(container, "X")
+
+
+def test_a_sparse_vector_is_refused():
+    """All its records are one row, whose duplicates are sorted together."""
+    try:
+        vector = sparse.coo_array(([1.0, 2.0], (np.array([0, 2]),)), shape=(3,))
+    except TypeError:
+        pytest.skip("an older scipy has none")
+    with pytest.raises(TypeError, match="must have rows"):
+        plain(vector, "X")
 
 
 def test_a_name_of_all_columns_stays_behind():
