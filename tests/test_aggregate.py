@@ -119,7 +119,7 @@ def test_the_promise_by_blocks_is_kept_and_half_the_noise_is_found():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:With strata=None")
+@pytest.mark.filterwarnings("ignore:With strata=None")  # strata cover more than is claimed
 def test_the_promise_of_predictions_is_kept_and_half_the_noise_is_found():
     """Seeded; the pairs and the worst pair err with probability 1e-4 each at most."""
     full, half = routes.audit_predictions(KNeighborsClassifier(15), 0, 10_000)

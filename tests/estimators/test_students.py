@@ -121,10 +121,14 @@ def exact_and_student(estimator, **parameters):
     ],
 )
 def test_a_student_of_exact_scores_agrees_with_a_composite(estimator):
-    """Some of its parts take no weights. Seeded; of four seeds the largest difference is .026."""
+    """Some of its parts take no weights; scores may differ by three standard errors, .022.
+
+    The student's is a mean over three draws of the anchors, which are seeded: one alone scatters.
+    """
     y, _ = task(estimator)
-    scores = [each.score(_X[TEST], y[TEST]) for each in exact_and_student(estimator)]
-    assert abs(scores[0] - scores[1]) < 0.035
+    models = [exact_and_student(estimator, random_state=seed) for seed in range(3)]
+    scores = np.array([[each.score(_X[TEST], y[TEST]) for each in pair] for pair in models])
+    assert abs(np.diff(scores.mean(axis=0))[0]) < 0.022
 
 
 def test_a_penalty_counts_as_in_a_fit_to_all_private_records():
