@@ -161,7 +161,10 @@ def test_counts_move_within_their_bound(container, towns, mechanism):
 
     def records(indices):
         columns = {"age": [FAR[i % len(FAR)] for i in indices]}
-        return container(columns | {"town": [towns[i % len(towns)] for i in indices]})
+        texts = [towns[i % len(towns)] for i in indices]
+        if container is pd.DataFrame:  # of which an older one reads 10**400 as a number
+            texts = pd.Series(texts, dtype=object)
+        return container(columns | {"town": texts})
 
     rng = np.random.default_rng(0)
     options = {"n_samples": 5, "mechanism": mechanism, "like": records(range(5))}
