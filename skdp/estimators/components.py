@@ -11,11 +11,9 @@ from sklearn.utils import Tags
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.core.checks import is_whole, shorten, shown
+from skdp.core.checks import is_whole, shown
 from skdp.core.dataset import validate_rows
-from skdp.core.plain import is_table
 from skdp.core.types import Container, Matrix
-from skdp.estimators.public_fit import columns_without_numbers
 
 
 class PublicComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -164,16 +162,15 @@ class PublicComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _public_rows(self) -> Matrix:
         """Return the public records in doubles, and note their columns."""
-        X = self.X_public
-        words = columns_without_numbers(X) if is_table(X) else []
-        if words:
-            raise ValueError(
-                "The 'X_public' parameter of PublicComponents must hold numbers only. Got the "
-                f"columns {shorten(words)}. Encode them by a step in front, such as a "
-                "ColumnTransformer with a OneHotEncoder."
-            )
         options: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "ensure_min_samples": 2}
-        X = validate_data(self, X, dtype=np.float64, **options)
+        try:
+            X = validate_data(self, self.X_public, dtype=np.float64, **options)
+        except ValueError as error:
+            raise ValueError(
+                "The 'X_public' parameter of PublicComponents must hold records of finite numbers. "
+                f"Got: {error}. Encode words and fill gaps by a step in front, such as a "
+                "ColumnTransformer with a OneHotEncoder and a SimpleImputer."
+            ) from None
         return X.toarray() if sparse.issparse(X) else X
 
     def _rows(self, X: Container) -> Container:

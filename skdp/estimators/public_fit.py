@@ -81,7 +81,7 @@ def _features(X: Container, rng: np.random.Generator) -> Container:
 
 def _check_numeric(X: Container) -> None:
     """Refuse columns, by their type, for which no records can be invented."""
-    strange = columns_without_numbers(X)
+    strange = _without_numbers(X)
     if strange:
         raise ValueError(
             f"The columns {shorten(strange)} hold something else than numbers, and there is no "
@@ -91,7 +91,7 @@ def _check_numeric(X: Container) -> None:
         )
 
 
-def columns_without_numbers(X: Container) -> list[str]:
+def _without_numbers(X: Container) -> list[str]:
     """List the columns whose type holds something else than numbers."""
     named = zip(column_names(X) or ["X"], dtypes_of(X), strict=True)
     return [name for name, dtype in named if not holds_numbers(dtype)]
@@ -113,7 +113,7 @@ def fit_seeded(estimator: Estimator, dataset: Dataset) -> Estimator:
     try:
         fit_on(estimator.set_params(**dict.fromkeys(seeds, 0)), dataset)
     except Exception as error:
-        words = columns_without_numbers(dataset.X)
+        words = _without_numbers(dataset.X)
         told = f", of which the columns {shorten(words)} hold no numbers" if words else ""
         error.add_note(
             f"Raised when {type(estimator).__name__} was fitted to public records{told}."

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.frozen import FrozenEstimator
 
 from skdp.core.dataset import Dataset
 from skdp.core.types import Estimator
@@ -39,6 +38,8 @@ def with_components(way: Way, records: Dataset) -> Way:
     names = [*_names_in(estimator)]
     if not names:
         return way
+    from sklearn.frozen import FrozenEstimator  # its import takes time
+
     y, n, epsilon = records.y, records.n_records, way.given.mechanism.guarantee().epsilon
     n_classes = 2 if y is None else 2 * len(outputs_of(y))
     if is_classifier(estimator):

@@ -136,8 +136,10 @@ def test_words_are_encoded_in_front():
     chosen = SensitivitySampler(oracle, **FEW)
     model = private(words, PublicComponents(frame), LogisticRegression(C=0.1), sensitivity=chosen)
     assert "3 of 5: sqrt" in str(model.plan(100))
-    with pytest.raises(ValueError, match=r"numbers only. Got the columns \['word'\]. Encode them"):
-        private(PublicComponents(frame), LogisticRegression(), sensitivity=chosen).plan(100)
+    with pytest.raises(
+        ValueError, match=r"'X_public' parameter .*to float: .* Encode words and fill"
+    ):
+        PublicComponents(frame, 1).fit(frame)
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
