@@ -12,6 +12,7 @@ from skdp.core.target import FunctionTarget, Target
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register, supported_estimators
 from skdp.estimators.clip import ClipBox, ClipNorm
+from skdp.estimators.components import PublicComponents
 from skdp.estimators.moments import MomentClassifier, MomentRegressor
 from skdp.estimators.predictions import PredictionTarget
 from skdp.exceptions import (
@@ -78,6 +79,7 @@ __all__ = [
     "PrivateEstimator",
     "PrivateEvaluationError",
     "PrivateSearchCV",
+    "PublicComponents",
     "PublicDataOracle",
     "RandomDensityOracle",
     "RandomTaskOracle",

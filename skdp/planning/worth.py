@@ -94,7 +94,7 @@ def warn_of_worth(plan: ReleasePlan) -> None:
     if expected is not None and not expected.could_gain:
         hints += ["An exact model is not clearly better there either."]
     usual = (
-        "A larger epsilon, more records, fewer numbers (public principal components in front), "
+        "A larger epsilon, more records, fewer numbers (PublicComponents in front), "
         "stronger regularization or a solver with a smaller tol would help."
     )
     remedy = " ".join(hints) or usual

@@ -188,6 +188,7 @@ def plan_text(plan: Any) -> str:
     n_private = target.n_fits or ("one" if n_public else "one evaluation")
     rows += [("cost", f"{public}{n_private} on the private records")]
     rows += [("released", target.released)]
+    rows += [("components", said) for said in _components(target.estimator)]
     noise = type(plan.mechanism).__name__.removesuffix("Mechanism")
     if code is not None:
         noise += f" in {code.n_released} of {code.size} directions"
@@ -227,6 +228,13 @@ def _errors(plan: Any) -> Iterator[str]:
             inner = (names[i].removeprefix(name) for i in at)
             ends = [" ".join(pair) for pair in zip(ends, inner, strict=True)]
         yield f"{name} {' to '.join(dict.fromkeys(ends))}"
+
+
+def _components(estimator: Estimator) -> Iterator[str]:
+    """Describe the public components in an estimator, whose number a plan has set."""
+    members = {} if estimator is None else estimator.get_params(deep=True)
+    steps = (each for each in members.values() if not is_frozen(each))
+    yield from filter(None, (getattr(each, "description_", "") for each in steps))
 
 
 def _title(target: Target) -> str:
