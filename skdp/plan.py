@@ -445,8 +445,9 @@ class ReleasePlan:
     def ranges(self) -> list[ColumnRange]:
         """The ranges of the oracle's records, to which private ones are clipped, by column."""
         known = self.sensitivity
-        sampled = isinstance(known, SensitivityEstimate)
-        return [*name_ranges(known.ranges, self.schema)] if sampled else []
+        if not isinstance(known, SensitivityEstimate):
+            return []
+        return [*name_ranges(known.ranges, self.schema)]
 
     @property
     def share_learned(self) -> float:

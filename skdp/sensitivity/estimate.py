@@ -198,7 +198,8 @@ class SensitivityEstimate(Settled):
     ) -> Target:
         if not self.ranges:
             return target
-        assert oracle is not None and schema is not None  # as `settle` makes sure
+        assert oracle is not None  # as `settle` makes sure
+        assert schema is not None
         return AlikeTarget(target, self.ranges, oracle, schema)
 
     def _check_draws(self) -> None:
