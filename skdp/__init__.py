@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from skdp._version import __version__ as __version__
 from skdp.aggregate.target import SampleAndAggregate
+from skdp.compare import compare
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
@@ -92,6 +93,7 @@ __all__ = [
     "Target",
     "UniformOracle",
     "UtilityWarning",
+    "compare",
     "load",
     "plan_release",
     "public_search",

@@ -54,6 +54,7 @@ from skdp.results.simulation import (
 from skdp.results.summary import plan_text
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.likeness import AlikeTarget, ColumnRange, name_ranges
 from skdp.sensitivity.store import STORE, key_in_store
 
 FAR = 2.0**30  # a value hardly exceeds so many sensitivities
@@ -128,6 +129,9 @@ class ReleasePlan:
         can be drawn.
     public_estimator : estimator object or None
         The model of the public records alone: the mean of public fits. None without public records.
+    ranges : list of ColumnRange
+        Column, low and high of each column that is clipped to the range of the oracle's records.
+        ``pandas.DataFrame(plan.ranges)`` is a table. Empty where nothing is.
     share_learned : float in [0, 1]
         The share of the prior variance of the output that the release removes. 1 without a code.
 
@@ -267,7 +271,10 @@ class ReleasePlan:
     def run(self, dataset: Dataset, paid: Payment) -> Release:
         """Release what has been paid for, from records in the form of the plan."""
         described = str(self)
-        mechanism, target = spare(self.mechanism), self.sensitivity.bounded(spare(self.target))
+        mechanism = spare(self.mechanism)
+        target = self.sensitivity.bounded(spare(self.target), self.oracle, self.schema)
+        if isinstance(target, AlikeTarget):
+            target = target.with_stand_ins(self.n_samples, paid.seed)
 
         evaluate: Callable[..., Matrix] = target
         if target.adds_noise:
@@ -422,6 +429,7 @@ class ReleasePlan:
             oracle=known.oracle,
             strata=known.strata,
             least_share=known.least_share,
+            clipped=known.clipped,
             assumed="; ".join(filter(None, assumed)) or None,
         )
 
@@ -432,6 +440,14 @@ class ReleasePlan:
         if shape is None or self.target.adds_noise:
             return self._by_name(self.target.errors)
         return self._by_name(self.mechanism.standard_errors(shape, self.sensitivity.value))
+
+    @property
+    def ranges(self) -> list[ColumnRange]:
+        """The ranges of the oracle's records, to which private ones are clipped, by column."""
+        known = self.sensitivity
+        if not isinstance(known, SensitivityEstimate):
+            return []
+        return [*name_ranges(known.ranges, self.schema)]
 
     @property
     def share_learned(self) -> float:

@@ -264,7 +264,8 @@ def _learn_within(
     refuse_zero(known.for_geometry(mechanism.geometry, n_samples))
     bounded = known.bounded(target)
     drawn = _n_drawn(bounded, n_samples)
-    values, differences = known.prior.pilots(bounded, drawn, schema)
+    prior = clone(known.prior).set_params(clip=None)  # the bound is of records as they are
+    values, differences = prior.pilots(bounded, drawn, schema)
     metric = _output_metric(target, known, schema)
     check_pilots_within(known, values, differences * (drawn / n_samples))
     mechanism = with_bounded_code(

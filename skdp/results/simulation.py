@@ -154,7 +154,7 @@ class Simulation:
     @cached_property
     def datasets(self) -> list[tuple[Matrix, Matrix | None, Dataset]]:
         """The values, those with noise of a target that adds it, and the records to score."""
-        target = self.sensitivity.bounded(spare(self.target.light))
+        target = self.sensitivity.bounded(spare(self.target.light), self.oracle, self.schema)
         key = key_in_store(
             *(target, self.oracle, self.n_samples, self.seed, self.schema),
             *(self.test_oracle, "simulated"),

@@ -31,6 +31,7 @@ FIXED = "the same in all public fits"
 NEAR_ZERO = "may be 0"
 MOST_ROWS, MOST_ROWS_OF_CARD = 40, 100
 LONGEST_NAME = 200
+FEW_RANGES = 4  # that a plan says
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +197,7 @@ def plan_text(plan: Any) -> str:
             is_most = code.n_released == plan.mechanism.most_values
             noise += ", its most: compare LaplaceMechanism" if is_most else ""
             noise += "; public fits supply the rest"
-    rows += [("noise", noise), ("range", plan.limit)]
+    rows += [("noise", noise), ("range", plan.limit), ("oracle's ranges", _ranges(plan))]
     if plan.expected_score is not None:
         rows += [("expected score", str(plan.expected_score))]
     elif code is not None:
@@ -207,6 +208,15 @@ def plan_text(plan: Any) -> str:
     lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
     title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private records"
     return "\n".join([f"Plan: {title}", *lines])
+
+
+def _ranges(plan: Any) -> str:
+    """Describe the ranges of the first columns to which records are clipped."""
+    ranges = plan.ranges
+    said = [f"{name}: {low:.4g} to {high:.4g}" for name, low, high in ranges[:FEW_RANGES]]
+    if len(ranges) > FEW_RANGES:
+        said.append(f"{len(ranges) - FEW_RANGES} more in plan.ranges")
+    return "; ".join(said)
 
 
 def _errors(plan: Any) -> Iterator[str]:
