@@ -26,6 +26,7 @@ SpawnKey = tuple[int, ...]
 #   (2, 1)                 rules, pilots and permutation of aggregated blocks
 #   (3, 1)                 draws of released class tables
 #   (i, 4)                 public dataset i, on which a release is simulated
+#   (t, 5)                 made-up task t, on which a release is simulated
 ANCHOR_DATASET = 2**31 - 1
 OUTPUT_DATASET = 2**31
 FIRST_TRIAL = 2**31 + 1
@@ -43,6 +44,11 @@ def public_key(dataset: int) -> SpawnKey:
 def score_key(dataset: int) -> SpawnKey:
     """Return the key of a public dataset on which a release is simulated."""
     return (dataset, 4)
+
+
+def task_key(task: int) -> SpawnKey:
+    """Return the key of a made-up task on which a release is simulated."""
+    return (task, 5)
 
 
 def streams(seed: int, key: SpawnKey) -> tuple[Generator, int]:
