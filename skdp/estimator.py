@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -169,6 +169,11 @@ class PrivateEstimator(PrivateModel):
         The budget that pays for each fit, before the estimator sees the private records. Clones
         share it. None takes `skdp.accounting.default_accountant`; a pickle takes that of an open
         block along.
+    expect : dict of str to float, or None, default=None
+        A public guess of your task, at which the expected score is read, and by which a release is
+        warned of: ``{"majority": 0.72, "exact": 0.8}``, the share of the largest class and the
+        score of the best model, or the first alone; for a regressor ``{"exact": 0.4}``, its R2.
+        Do not compute them from private records.
     random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
         examples, and the guarantee says so: whoever knows it can undo the noise, and two releases
@@ -264,6 +269,7 @@ class PrivateEstimator(PrivateModel):
         classes: Sequence[object] | NDArray | None = None,
         prior: object = None,
         accountant: PrivacyAccountant | None = None,
+        expect: Mapping[str, float] | None = None,
         random_state: int | None = None,
     ):
         self.estimator = estimator
@@ -273,6 +279,7 @@ class PrivateEstimator(PrivateModel):
         self.classes = classes
         self.prior = prior
         self.accountant = accountant
+        self.expect = expect
         self.random_state = random_state
 
     def __getstate__(self) -> dict[str, Any]:
@@ -321,7 +328,7 @@ class PrivateEstimator(PrivateModel):
             the confidence below 1/2; or if an encoder raises at a category that the public records
             lack.
         UtilityWarning
-            If the release may be worth no more than public records alone, or than a guess.
+            If the release may be worth no more than a guess, or than public records alone.
         """
         way, given = check_parameters(self), Dataset(X, y, sample_weight)
         dataset = check_fit(way, given)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import as_pickled, check_accountant, find_payer
@@ -30,8 +31,10 @@ from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.oracles.graded_task import graded_tasks
 from skdp.oracles.trial import check_is_public
 from skdp.result import Release
+from skdp.results.expected import MADE_UP, ORACLE, TASKS, ExpectedScore
 from skdp.results.intervals import Simulator
 from skdp.results.names import (
     as_names,
@@ -45,10 +48,7 @@ from skdp.results.names import (
 from skdp.results.simulation import (
     EVALUATIONS_OF_A_DATASET,
     LEAST_DATASETS,
-    MADE_UP,
     MOST_DATASETS,
-    ORACLE,
-    ExpectedScore,
     Simulation,
 )
 from skdp.results.summary import plan_text
@@ -108,6 +108,8 @@ class ReleasePlan:
     accountant : PrivacyAccountant or None, default=None
         The budget that pays for an execution that names none. A pickle takes that of an open block
         of :meth:`PrivacyAccountant.as_default` along.
+    expect : dict of str to float, or None, default=None
+        Where the expected score is read, as for :class:`PrivateEstimator`.
     advice : str, default=""
         The setting that may score more than the expected score by over .05; empty for none.
 
@@ -124,9 +126,9 @@ class ReleasePlan:
         numbers, for private data that are like the oracle's, up to the `shift`. None if the
         mechanism cannot tell.
     expected_score : ExpectedScore or None
-        The score of such a release on public or made-up datasets, beside exact models and the model
-        of public records alone or a guess. None where the released value has no score, or nothing
-        can be drawn.
+        The score of such a release on tasks of several difficulties, beside exact models and a
+        guess; where public records have labels, on these, beside the model of public records alone.
+        None where the released value has no score, or nothing can be drawn.
     public_estimator : estimator object or None
         The model of the public records alone: the mean of public fits. None without public records.
     ranges : list of ColumnRange
@@ -180,6 +182,7 @@ class ReleasePlan:
     names: list[str] | None = None
     gaps: frozenset[int] | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
+    expect: Mapping[str, float] | None = None
     advice: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
@@ -465,7 +468,8 @@ class ReleasePlan:
     @property
     def expected_score(self) -> ExpectedScore | None:
         """The score of such a release on public datasets."""
-        return self._simulated[0]
+        found = self._simulated[0]
+        return None if found is None else found.expecting(self.expect)
 
     @cached_property
     def public_estimator(self) -> Estimator | None:
@@ -478,18 +482,51 @@ class ReleasePlan:
         """The score and the public value."""
         if self.target.expected_score is not None:
             return self.target.expected_score, None
-        simulation = self.simulate()
-        if simulation is None:
-            return None, None
+        found: tuple[ExpectedScore | None, Matrix | None] = None, None
+        for simulation in filter(None, (self.simulate_tasks(), self.simulate())):
 
-        def simulated() -> tuple[ExpectedScore | None, Matrix | None]:
-            scores = simulation.scores(self.mechanism, self.scoring)
-            return scores, simulation.public_value(self.mechanism)
+            def simulated(simulation: Simulation = simulation) -> Any:
+                scores = simulation.scores(self.mechanism, self.scoring)
+                return scores, simulation.public_value(self.mechanism)
 
-        facts: Any = self.target, simulation.oracle, self.n_samples, simulation.seed, self.schema
-        size = self.sensitivity.value
-        others = simulation.n_datasets, self.mechanism, size, self.scoring
-        return STORE.made(key_in_store(*facts, *others), simulated)
+            facts: Any = self.target, simulation.oracle, self.n_samples, simulation.seed
+            size, n_datasets, tasks = (
+                self.sensitivity.value,
+                simulation.n_datasets,
+                simulation.tasks,
+            )
+            others = n_datasets, tasks, self.mechanism, size, self.scoring
+            found = STORE.made(key_in_store(*facts, self.schema, *others), simulated)
+            if found[0] is not None:
+                break
+        return found
+
+    def score_with(
+        self, mechanism: Mechanism, simulation: Simulation | None
+    ) -> ExpectedScore | None:
+        """Return the expected score with another mechanism, on datasets of a simulation."""
+        target: Any = self.target
+        if target.expected_score is not None:
+            found = target.with_mechanism(mechanism).expected_score
+        else:
+            found = None if simulation is None else simulation.scores(mechanism, self.scoring)
+        return None if found is None else found.expecting(self.expect)
+
+    def simulate_tasks(
+        self, n_datasets: int | None = None, seed: int | None = None
+    ) -> Simulation | None:
+        """Return made-up tasks to release and to score, None where public records have labels."""
+        simulation = self.simulate(n_datasets, seed)
+        has_labels = not getattr(self.oracle or self.made_up, "responses", "")
+        if simulation is None or (has_labels and self.expect is None):
+            return None
+        form, fit, classes = self.schema.parts.y, self.target.public_fit, self.classes
+        if form is None or form.shape or not (classes or is_regressor(fit)):
+            return None
+        tasks = graded_tasks(simulation.oracle, classes[0] if classes else None)
+        records = TASKS if simulation.records == ORACLE else simulation.records
+        n_datasets = len(tasks) if n_datasets is None else n_datasets
+        return replace(simulation, n_datasets=n_datasets, tasks=tasks, records=records)
 
     def simulate(
         self,

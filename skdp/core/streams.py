@@ -28,6 +28,7 @@ SpawnKey = tuple[int, ...]
 #   (i, 4)                 public dataset i, on which a release is simulated
 #   (4, 1, d)              public dataset d of those that make the ranges of columns
 #   (5, 1)                 the records that stand in for far ones, under the seed of an evaluation
+#   (t, 5)                 made-up task t, on which a release is simulated
 ANCHOR_DATASET = 2**31 - 1
 OUTPUT_DATASET = 2**31
 FIRST_TRIAL = 2**31 + 1
@@ -51,6 +52,11 @@ def score_key(dataset: int) -> SpawnKey:
 def ranges_key(dataset: int) -> SpawnKey:
     """Return the key of a public dataset that makes the ranges of columns."""
     return (4, 1, dataset)
+
+
+def task_key(task: int) -> SpawnKey:
+    """Return the key of a made-up task on which a release is simulated."""
+    return (task, 5)
 
 
 def streams(seed: int, key: SpawnKey) -> tuple[Generator, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -110,6 +110,7 @@ class Draft:
     made_up: Oracle | None = None
     names: list[str] | None = None
     accountant: PrivacyAccountant | None = None
+    expect: Mapping[str, float] | None = None
     public: Any = None  # the public fit and its records
     predictions: Callable[[], Target] | None = None
     """Makes the target of predictions, which may be advised."""
@@ -144,6 +145,7 @@ def make_plan(draft: Draft) -> ReleasePlan:
         names=draft.names,
         gaps=gaps,
         accountant=draft.accountant,
+        expect=draft.expect,
     )
     if draft.predictions is not None and pilots is not None:
         advice = advise(plan, draft.predictions, pilots)

@@ -71,6 +71,7 @@ def prepare(way: Way, example: Dataset, scoring: Scoring = None, is_private: boo
         scoring=scoring,
         made_up=made_up,
         accountant=given.accountant,
+        expect=given.expect,
         public=public,
         predictions=predictions,
     )

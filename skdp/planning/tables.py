@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import math
 import warnings
@@ -32,7 +33,7 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.planning.making import Draft, check_mechanism, least_spend, make_plan
-from skdp.results.simulation import MADE_UP_TABLES, ExpectedScore
+from skdp.results.expected import MADE_UP_TABLES, ExpectedScore
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.tables.columns import Category, Number, cell_names
 from skdp.tables.encoder import declared_values, with_categories
@@ -115,6 +116,12 @@ class TablesTarget(Target):
             return None
         private, exact, guess = expected_scores(self.design).T.copy()
         return ExpectedScore(private, exact, guess, "accuracy", MADE_UP_TABLES)
+
+    def with_mechanism(self, mechanism: Mechanism) -> TablesTarget:
+        """Return the tables of another budget, to be scored."""
+        other = copy.copy(self)
+        other.mechanism = mechanism
+        return other
 
     def oracle(self, value: Matrix, paid: PrivacyGuarantee | None = None) -> ReleasedOracle:
         """Make the oracle of released numbers."""

@@ -196,6 +196,7 @@ class Parameters(Protocol):
     classes: Any
     prior: Any
     accountant: PrivacyAccountant | None
+    expect: Any
     random_state: int | None
 
 
@@ -492,7 +493,8 @@ class Tables(Proved):
         chosen = given.sensitivity
         seed = self.seed if chosen.random_state is None else chosen.random_state
         drafted = draft_tables(chosen, given.mechanism, example, given.estimator, seed)
-        return replace(drafted, prepare=self.check_data, accountant=given.accountant)
+        others = {"accountant": given.accountant, "expect": given.expect}
+        return replace(drafted, prepare=self.check_data, **others)
 
 
 WAYS: dict[Any, type[Way]] = {

@@ -198,14 +198,19 @@ def plan_text(plan: Any) -> str:
             noise += ", its most: compare LaplaceMechanism" if is_most else ""
             noise += "; public fits supply the rest"
     rows += [("noise", noise), ("range", plan.limit), ("oracle's ranges", _ranges(plan))]
-    if plan.expected_score is not None:
-        rows += [("expected score", str(plan.expected_score))]
+    expected = plan.expected_score
+    table = [] if expected is None or expected.expect else expected.lines
+    if expected is not None:
+        rows += [("expected score", table[0] if table else expected.line)]
     elif code is not None:
         rows += [("learned", f"{plan.share_learned:.0%} of what public fits leave open")]
     rows += [("advice", plan.advice)]
     if not target.adds_noise and (replaces(target, "by_name") or not target.released):
         rows += [("std. errors", said) for said in _errors(plan)]
-    lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
+    lines = [wrapped(said, f"  {name:<16}") for name, said in rows if said]
+    if table:
+        place = next(i for i, line in enumerate(lines) if line.startswith("  expected score"))
+        lines[place] = "\n    ".join([lines[place], *table[1:]])
     title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private records"
     return "\n".join([f"Plan: {title}", *lines])
 
