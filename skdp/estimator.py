@@ -390,7 +390,8 @@ class PrivateEstimator(PrivateModel):
         """
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
         way = check_parameters(self)
-        sensitivity, like = way.start(n_samples), way.like if like is None else like
+        sensitivity = way.start(n_samples)
+        like = way.like if like is None else way.located(like, n_samples)
         allow_nan = takes(self.estimator, "allow_nan")
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
         if example.y is None and sensitivity.draws_from is not None:
