@@ -63,9 +63,8 @@ class Form:
     def of(cls, container: Container) -> Form:
         """Read the form of a container."""
         kind = type(container)
-        if belongs_to(container, "pandas", "polars"):
-            if len(container.shape) == 1:
-                return cls(kind, (), (container.dtype,), (container.name,))
+        if belongs_to(container, "pandas", "polars") and len(container.shape) == 1:
+            return cls(kind, (), (container.dtype,), (container.name,))
         if isinstance(container, Elsewhere) or belongs_to(container, "pandas", "polars"):
             names = tuple(container.columns)
             return cls(kind, (len(names),), tuple(container.dtypes), names)

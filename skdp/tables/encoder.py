@@ -75,9 +75,7 @@ class ClassTableEncoder(TransformerMixin, BaseEstimator):
     @property
     def of_cells(self) -> list[Table]:
         """What the middles of the cells of each column become."""
-        return [
-            np.clip(odds[:, 1:] - odds[:, :1], -LIMIT, LIMIT) / LIMIT for odds in self.log_odds
-        ]
+        return [np.clip(odds[:, 1:] - odds[:, :1], -LIMIT, LIMIT) / LIMIT for odds in self.log_odds]
 
     def transform(self, X: Container) -> NDArray[np.float64]:
         """Encode records in a frame, an array or a list."""

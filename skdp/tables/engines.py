@@ -38,8 +38,8 @@ LARGEST = sys.float_info.max
 NUMBER = r"^[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?$"
 TYPES = {"Boolean", "String", "Categorical", "Enum"}  # beside numbers
 FAILED = (
-    "The engine failed when it was asked for {} of the table ({}). Details are withheld, since they "
-    "may describe the data, and nothing was spent. Ask the engine itself."
+    "The engine failed when it was asked for {} of the table ({}). Details are withheld, since "
+    "they may describe the data, and nothing was spent. Ask the engine itself."
 )
 
 
@@ -72,8 +72,8 @@ class EngineTable(Elsewhere):
         """Refuse a table of another number of rows than declared: nothing else is looked at."""
         import narwhals as nw
 
-        counted = _asked("the number of rows", lambda: _fetch(self.frame.select(n=nw.len())))
-        n = int(counted["n"][0])
+        counted = _asked("the number of rows", lambda: _fetch(self.frame.select(nw.len())))
+        n = int(next(iter(counted.values()))[0])
         if n != self.n_records:
             raise ValueError(
                 f"The table must have the {self.n_records} rows that are declared as 'n_samples'. "
@@ -81,7 +81,7 @@ class EngineTable(Elsewhere):
             )
 
     def counts(self, sizes: Sequence[int], most: int, n_cells: int) -> list[NDArray[np.int64]]:
-        """Let the engine count the rows of each cell and label, in one statement for all columns."""
+        """Let the engine count the rows of each cell and label, in one statement."""
         import narwhals as nw
 
         label, *cells = self._expressions(most, n_cells)
@@ -132,7 +132,10 @@ class EngineTable(Elsewhere):
         types = self.frame.collect_schema()
         label = _cell(self.y, types[self.y], self.schema.response, most)
         columns = self.schema.columns.items()
-        return [label, *(_cell(str(name), types[name], each, n_cells) for name, each in columns)]
+        return [
+            label,
+            *(_cell(str(name), types[str(name)], each, n_cells) for name, each in columns),
+        ]
 
 
 @dataclass(frozen=True)
@@ -254,7 +257,7 @@ def _nested(places: list[int], holds: Callable[[list[int]], nw.Expr]) -> nw.Expr
 
 
 def _starts(column: Number, most: int) -> list[float]:
-    """Return the least double of each cell but the first: whole numbers are rounded, half to even."""
+    """Return the least double of each cell but the first; whole numbers are rounded to even."""
     edges = column.edges(most)[1:-1]
     if not column.integer:
         return edges.tolist()

@@ -292,8 +292,8 @@ def release_tables(
     drawn, drawn_classes = released.draw(correction.N_STUDENT, rng, complete=True)
     encoded = released.encoder_.transform(drawn)
     first = correction.student(encoded, drawn_classes)
-    private = table.encoded(released.encoder_, design.most)
-    weights = correction.correct(first, encoded, *private, design.objective_of, source)
+    private, labels = table.encoded(released.encoder_, design.most)
+    weights = correction.correct(first, encoded, private, labels, design.objective_of, source)
     return replace(released, weights_=weights)
 
 
