@@ -294,8 +294,10 @@ class PrivateEstimator(PrivateModel):
         ----------
         X : array-like, sparse or data frame of shape (n_samples, n_features)
             The private records. Their number and the names and types of the columns are public.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
-            The private responses. They are left out where the estimator ignores them.
+            With ClassTables also a table of an engine, such as a relation of DuckDB.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), str or None, default=None
+            The private responses. They are left out where the estimator ignores them. For a table
+            of an engine the name of their column.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             The private weights of the records, which the oracle must yield too, as
             ``(X, y, sample_weight)``. Those of a pipeline go to its last step.
@@ -397,7 +399,8 @@ class PrivateEstimator(PrivateModel):
         """
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
         way = check_parameters(self)
-        sensitivity, like = way.start(n_samples), way.like if like is None else like
+        sensitivity = way.start(n_samples)
+        like = way.like if like is None else way.located(like, n_samples)
         allow_nan = takes(self.estimator, "allow_nan")
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
         if example.y is None and sensitivity.draws_from is not None:
