@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -116,28 +117,25 @@ def test_the_report_is_a_text_a_page_and_json(tmp_path):
     assert not {"<b>", "<i>", "<u>"} & set(re.findall("<.*?>", made.to_html()))
 
 
-def tables_report(**stated):
-    """The report of class tables, of which no public record is known."""
+def fit_tables():
+    """Fit by class tables, of which no public record is known."""
     schema = Schema({"x": Number(0, 1)}, classes=[0, 1])
     model = PrivateEstimator(
         LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=ClassTables(schema)
     )
-    return model.fit(pd.DataFrame(X, columns=["x"]), np.arange(100) % 2).report(**stated)
+    return model.fit(pd.DataFrame(X, columns=["x"]), np.arange(100) % 2)
 
 
-def way_report(sensitivity, **options):
-    def report(**stated):
-        how = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sensitivity, **options}
-        return release(lambda X: X.mean(), X, **how).report(**stated)
-
-    return report
+def release_mean(sensitivity, **options):
+    how = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sensitivity, **options}
+    return release(lambda X: X.mean(), X, **how)
 
 
 WAYS = {
-    "sampled": way_report(SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05)),
-    "known": way_report(0.01),
-    "aggregate": way_report("aggregate", ranges=(0, 1)),
-    "tables": tables_report,
+    "sampled": lambda: release_mean(SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05)),
+    "known": lambda: release_mean(0.01),
+    "aggregate": lambda: release_mean("aggregate", ranges=(0, 1)),
+    "tables": fit_tables,
 }
 JARGON = ("oracle", "positive rate", "dvantage", "lambda", "neighbor", "suspicion")
 
@@ -147,7 +145,8 @@ JARGON = ("oracle", "positive rate", "dvantage", "lambda", "neighbor", "suspicio
 def test_the_report_asks_the_owner_by_name_and_speaks_plainly(way):
     """On one page, for each way to a promise."""
     stated = {name: f"as we say of {name}" for name in ASKED}
-    asking, told = str(WAYS[way]()), str(WAYS[way](**stated))
+    released = WAYS[way]()
+    asking, told = str(released.report()), str(released.report(**stated))
     for name, said in stated.items():
         assert f'report({name}="...")' in " ".join(asking.split())
         assert said in told
@@ -165,18 +164,20 @@ def test_the_report_asks_the_owner_by_name_and_speaks_plainly(way):
 def test_the_report_places_the_epsilon_among_those_that_the_guide_lists():
     page = (Path(__file__).parents[1] / "docs/user_guide/choosing.md").read_text()
     assert all(f"| {number} |" in page for number, _ in PUBLISHED.values())
+    report = report_of(LaplaceMechanism(1.0))
     for epsilon, place in {0.5: 0, 2.0: 1, 5.0: 2, 20.0: 3}.items():
-        text = str(report_of(LaplaceMechanism(epsilon)))
+        text = str(replace(report, guarantee=PrivacyGuarantee(epsilon)))
         listed = re.findall(r"^  (Google|Apple|Israel|This release)", text, re.M)
         assert len(listed) == 4
         assert listed[place] == "This release"
 
 
 def test_what_the_owner_states_is_text():
+    released = release_mean(0.01)
     with pytest.raises(TypeError, match="'contact' parameter of report must be a string"):
-        release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1.0).report(contact=3)
-    titled = report_of(LaplaceMechanism(1.0))
-    assert titled.to_dict()["stated"] == dict.fromkeys(ASKED, "")
+        released.report(contact=3)
+    assert released.report().to_dict()["stated"] == dict.fromkeys(ASKED, "")
+    assert released.report(title="The mean").title == "The mean"
 
 
 def test_an_exact_release_hides_nothing():
