@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from skdp._version import __version__ as __version__
+from skdp.accounting.accountant import PrivacyAccountant
 from skdp.aggregate.target import SampleAndAggregate
 from skdp.compare import compare
 from skdp.core.guarantee import PrivacyGuarantee
@@ -75,6 +76,7 @@ __all__ = [
     "Number",
     "Oracle",
     "PredictionTarget",
+    "PrivacyAccountant",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "PrivateEstimator",
