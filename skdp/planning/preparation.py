@@ -67,6 +67,7 @@ def prepare(way: Way, example: Dataset, scoring: Scoring = None, is_private: boo
         scoring=scoring,
         made_up=made_up,
         accountant=given.accountant,
+        unit=way.unit,
         public=public,
         predictions=predictions,
     )

@@ -196,6 +196,8 @@ class Parameters(Protocol):
     classes: Any
     prior: Any
     accountant: PrivacyAccountant | None
+    unit: str | None
+    records_per_person: float
     random_state: int | None
 
 
@@ -207,6 +209,7 @@ class Way:
     is_of_one_target = False  # whether the sensitivity is of this target alone
     draws = False  # whether records are drawn at which predictions can be read
     takes_weights = True
+    unit = "record"  # what the promise is about
     rule: EstimatorRule | None = None  # for the only estimator that a bound is of
 
     def __init__(self, given: Parameters):
@@ -395,7 +398,9 @@ class Derived(Proved):
         target, given = self.kind.known_target(self.given.estimator, public), self.given
         if given.prior is None and is_perturbed(target, given.mechanism):
             parts = given.estimator, public.fit, public.n_samples
-            return PerturbedTarget(*parts, mechanism=given.mechanism)
+            target = PerturbedTarget(*parts, mechanism=given.mechanism)
+        if self.unit == "person" and isinstance(target, KnownTarget):
+            target.weigh_persons(given.records_per_person)
         return target
 
 
@@ -492,7 +497,9 @@ class Tables(Proved):
         chosen = given.sensitivity
         seed = self.seed if chosen.random_state is None else chosen.random_state
         drafted = draft_tables(chosen, given.mechanism, example, given.estimator, seed)
-        return replace(drafted, prepare=self.check_data, accountant=given.accountant)
+        return replace(
+            drafted, prepare=self.check_data, accountant=given.accountant, unit=self.unit
+        )
 
 
 WAYS: dict[Any, type[Way]] = {

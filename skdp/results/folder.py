@@ -178,7 +178,7 @@ def model_card(
         "## What is promised",
         _code(str(report.guarantee)),
         together(report.guarantee, report.budget),
-        "What an attacker gains at most who knows all other records:",
+        f"What an attacker gains at most who knows all other {report.guarantee.unit}s:",
         "\n".join(f"- {said}" for said in report.lines),
         f"It says nothing about how {good}, and does not hide what is common to many records.",
         *numbers,

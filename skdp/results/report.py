@@ -52,8 +52,9 @@ class PrivacyReport:
     true_positive_rates : dict of float to float
         By false positive rate, the largest true positive rate of such a test.
     suspicions : dict of float to float
-        By probability that an attacker assigned to a record beforehand, the largest one afterwards.
-        Where the loss has no bound, it is that of a loss that occurs with probability 0.999.
+        By probability that an attacker assigned to a record or a person beforehand, the largest one
+        afterwards. Where the loss has no bound, it is that of a loss that occurs with probability
+        0.999.
     budget : BudgetTotal
         The promise of all releases of the ledger together.
     checks : tuple of str
@@ -89,7 +90,8 @@ class PrivacyReport:
     def _gains(self) -> Iterator[tuple[str, str]]:
         """Yield what an attacker gains at most: a sentence and a number."""
         right = percent(0.5 + self.advantage / 2)
-        yield "Right guesses between two candidates for a record (a coin: 50%)", right
+        unit = self.guarantee.unit
+        yield f"Right guesses between two candidates for a {unit} (a coin: 50%)", right
         yield "Advantage: true positive rate minus false positive rate", percent(self.advantage)
         for rate, found in self.true_positive_rates.items():
             said = f"Largest true positive rate at a false positive rate of {percent(rate)}"
@@ -115,7 +117,8 @@ class PrivacyReport:
         used = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         checks = self.checks or ("None was passed to the report.",)
         yield "What was promised", [(said,) for said in promised]
-        yield "What an attacker gains at most who knows all other records", [*self._gains()]
+        others = f"all other {self.guarantee.unit}s"
+        yield f"What an attacker gains at most who knows {others}", [*self._gains()]
         yield "What this leaves open", [(said,) for said in self._limits()]
         yield "All releases that were counted together", [(together(self.guarantee, self.budget),)]
         yield "Checks that ran", [(said,) for said in checks]
@@ -195,7 +198,8 @@ def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
     if promise.alone:
         start = "It was charged to no ledger. All such releases of its process, up to this one,"
         return f"{start} cost together {budget}."
-    return f"With all earlier releases of its ledger: {budget}."
+    of_record = ", for one record" if promise.unit == "person" else ""
+    return f"With all earlier releases of its ledger{of_record}: {budget}."
 
 
 def make_report(

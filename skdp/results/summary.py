@@ -188,6 +188,8 @@ def plan_text(plan: Any) -> str:
     n_private = target.n_fits or ("one" if n_public else "one evaluation")
     rows += [("cost", f"{public}{n_private} on the private records")]
     rows += [("released", target.released)]
+    if plan.unit == "person" and not target.sums_persons:
+        rows += [("of each person", "one record, drawn anew by each release")]
     noise = type(plan.mechanism).__name__.removesuffix("Mechanism")
     if code is not None:
         noise += f" in {code.n_released} of {code.size} directions"
@@ -204,7 +206,7 @@ def plan_text(plan: Any) -> str:
     if not target.adds_noise and (replaces(target, "by_name") or not target.released):
         rows += [("std. errors", said) for said in _errors(plan)]
     lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
-    title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private records"
+    title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private {plan.unit}s"
     return "\n".join([f"Plan: {title}", *lines])
 
 
