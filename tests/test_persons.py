@@ -136,13 +136,21 @@ def test_the_order_of_persons_is_uniform_and_one_record_of_each_is_drawn():
     for _ in range(300):
         persons = arrange(dataset, rng)
         assert persons.rows.n_records == 5
-        first = persons.rows.X[np.cumsum(persons.counts) - persons.counts]
+        first = persons.rows.X[persons.starts]
         found.add(tuple(first))
         one = draw_one(persons, rng).X
         assert sorted(np.array([0, 1, 0, 2, 1])[one]) == [0, 1, 2]
         drawn |= set(one.tolist())
     assert len(found) == 6  # each of 3! orders is missed by less than (5/6)^300
     assert drawn == set(range(5))
+
+
+def test_the_first_rows_of_a_person_are_read_up_to_a_public_number(monkeypatch):
+    monkeypatch.setattr("skdp.core.persons.MOST_ROWS", 2)
+    dataset = with_persons(Dataset(np.arange(7), groups=[0, 1, 0, 0, 1, 2, 0]))
+    persons = arrange(dataset, np.random.default_rng(0))
+    each = np.split(persons.rows.X, persons.starts[1:])
+    assert sorted(part.tolist() for part in each) == [[0, 2], [1, 4], [5]]
 
 
 # --- ids
@@ -320,7 +328,7 @@ def test_ways_without_a_bound_of_a_person_are_refused(sensitivity, prior):
         lambda: model.plan(N, like=(X, y), groups=True),
         lambda: release(np.mean, X, mechanism=EXACT, sensitivity=sensitivity, groups=groups),
     ):
-        with pytest.raises(ValueError, match="one record of each person"):
+        with pytest.raises(ValueError, match="known on paper"):
             call()
     assert ledger.total().n_releases == 0
     assert not hasattr(model, "estimator_")

@@ -108,10 +108,12 @@ class PrivacyGuarantee:
       Replacing one of 199 records changes the probability of any result by a factor
       of at most 2.72, with probability 0.95 over pairs of datasets from
       PublicDataOracle. Records unlike these may not be covered.
+      A person with several records is not covered.
     >>> print(PrivacyGuarantee(epsilon=0.5, n_samples=100))
     Differential privacy: epsilon=0.5
       Replacing one of 100 records changes the probability of any result by a factor
       of at most 1.65.
+      A person with several records is not covered.
       It rests on: sensitivity asserted by the caller.
     """
 

@@ -38,6 +38,11 @@ class Persons(NamedTuple):
     rows: Dataset
     counts: NDArray[np.intp]
 
+    @property
+    def starts(self) -> NDArray[np.intp]:
+        """The place of the first row of each."""
+        return np.cumsum(self.counts) - self.counts
+
 
 def with_persons(dataset: Dataset) -> Dataset:
     """Number the persons, take the column of ids out of X, and leave out rows without an id."""
@@ -73,7 +78,7 @@ def first_of_each(dataset: Dataset) -> Dataset:
 
 
 def arrange(dataset: Dataset, source: NoiseBytes) -> Persons:
-    """Put the persons in a secret order, each with its rows in the order in which they came."""
+    """Put persons in a secret order, each with its first `MOST_ROWS` rows as they came."""
     codes = np.asarray(dataset.groups)
     n_persons = int(codes.max()) + 1
     while True:  # with equal keys the order would not be uniform
@@ -81,15 +86,17 @@ def arrange(dataset: Dataset, source: NoiseBytes) -> Persons:
         if len(np.unique(keys)) == n_persons:
             break
     places = np.argsort(keys)[codes]
-    rows = dataset._replace(groups=None).take(np.argsort(places, kind="stable"))
-    return Persons(rows, np.bincount(places, minlength=n_persons))
+    counts = np.bincount(places, minlength=n_persons)
+    before = np.repeat(np.cumsum(counts) - counts, counts)
+    rows = np.argsort(places, kind="stable")[np.arange(len(codes)) - before < MOST_ROWS]
+    return Persons(dataset._replace(groups=None).take(rows), np.minimum(counts, MOST_ROWS))
 
 
 def draw_one(persons: Persons, source: NoiseBytes) -> Dataset:
     """Draw one row of each person."""
     counts = persons.counts
     drawn = np.frombuffer(source.bytes(8 * len(counts)), dtype=np.uint64) % counts.astype(np.uint64)
-    return persons.rows.take(np.cumsum(counts) - counts + drawn.astype(np.intp))
+    return persons.rows.take(persons.starts + drawn.astype(np.intp))
 
 
 def slots(
@@ -101,8 +108,7 @@ def slots(
     with the weight 0 where there is none. So each row has a place that depends on no other person:
     by its place it may be rounded. The weights of a person sum to at most 1, up to rounding.
     """
-    counts = np.minimum(persons.counts, MOST_ROWS)
-    starts = np.cumsum(persons.counts) - persons.counts
+    starts, counts = persons.starts, persons.counts
 
     def rows_of(place: slice) -> Iterator[tuple[Dataset, NDArray[np.float64]]]:
         start, count = starts[place], counts[place]

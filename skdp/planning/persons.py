@@ -23,8 +23,7 @@ def unit_of(sensitivity: object, groups: Container, owner: str) -> str:
         raise ValueError(
             f"The 'groups' parameter of {owner} is for a sensitivity that is known on paper: "
             f"'known', ClassTables, a KnownSensitivity or a number. Got {shown(sensitivity)}. Take "
-            "one of these, or make one record of each person, by a rule that looks at that "
-            "person's records only, and leave 'groups' out."
+            "one of these."
         )
     return "person"
 
