@@ -22,6 +22,7 @@ from skdp.core.exact import above, below, finite, short_above, short_below
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
 from skdp.core.oracle import Oracle
+from skdp.core.persons import arrange, draw_one, first_of_each, with_persons
 from skdp.core.plain import check_gaps
 from skdp.core.room import evaluate_privately, spare, undisturbed
 from skdp.core.schema import DatasetForm, declared, describe_columns, describe_key
@@ -76,7 +77,7 @@ class ReleasePlan:
     schema : DatasetForm
         The form of the data: containers, columns and dtypes.
     n_samples : int
-        Number of records of the data.
+        Number of records of the data, or of persons.
     mechanism : Mechanism
         The noise to add, with its code fixed.
     sensitivity : SensitivityEstimate or KnownSensitivity
@@ -110,6 +111,8 @@ class ReleasePlan:
         of :meth:`PrivacyAccountant.as_default` along.
     expect : dict of str to float, or None, default=None
         Where the expected score is read, as for :class:`PrivateEstimator`.
+    unit : {"record", "person"}, default="record"
+        What the promise is about: a record, or a person with all records.
     advice : str, default=""
         The setting that may score more than the expected score by over .05; empty for none.
 
@@ -183,6 +186,7 @@ class ReleasePlan:
     gaps: frozenset[int] | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
     expect: Mapping[str, float] | None = None
+    unit: str = "record"
     advice: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
@@ -216,6 +220,7 @@ class ReleasePlan:
         X: Container,
         y: Container = None,
         sample_weight: Container = None,
+        groups: Container = None,
         *,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -230,6 +235,9 @@ class ReleasePlan:
             The private responses, if the target takes them.
         sample_weight : array-like of n_samples weights or None, default=None
             The private weights of the records, if the target takes them.
+        groups : array-like of n_records ids, str or None, default=None
+            The ids of the persons whom the records belong to, or the name of a column of X that has
+            them, for a plan of persons. There are n_samples of them.
         accountant : PrivacyAccountant or None, default=None
             The budget that pays, before the target sees the records. None takes that of the
             estimator that was planned, or `skdp.accounting.default_accountant`.
@@ -257,7 +265,8 @@ class ReleasePlan:
         check_accountant(accountant, "ReleasePlan.execute")
         byte_source(random_state)  # refuses what is no seed
         self._check_settled()
-        dataset = self._checked(as_dataset((X, y, sample_weight), "The private dataset"))
+        dataset = as_dataset((X, y, sample_weight), "The private dataset")
+        dataset = self._checked(dataset._replace(groups=groups))
         pays = find_payer(self.accountant if accountant is None else accountant)
         return self.run(dataset, self.pay(pays, random_state))
 
@@ -275,11 +284,20 @@ class ReleasePlan:
         """Release what has been paid for, from records in the form of the plan."""
         described = str(self)
         mechanism = spare(self.mechanism)
-        target = self.sensitivity.bounded(spare(self.target), self.oracle, self.schema)
+        target: Any = self.sensitivity.bounded(spare(self.target), self.oracle, self.schema)
         if isinstance(target, AlikeTarget):
             target = target.with_stand_ins(self.n_samples, paid.seed)
 
         evaluate: Callable[..., Matrix] = target
+        if dataset.groups is not None:
+            persons = arrange(dataset, paid.noise)
+            if target.sums_persons:
+                evaluate, dataset = (
+                    partial(target.over_persons, counts=persons.counts),
+                    persons.rows,
+                )
+            else:
+                dataset = draw_one(persons, paid.noise)
         if target.adds_noise:
             evaluate = partial(evaluate, noise=paid.noise)
 
@@ -375,15 +393,43 @@ class ReleasePlan:
                 "FunctionTarget(target, key=...)."
             )
 
-    def _checked(self, dataset: Dataset) -> Dataset:
+    def _checked(self, given: Dataset) -> Dataset:
         """Return private data in the form of the plan, or refuse them."""
-        check_is_public(self.oracle, dataset)
+        check_is_public(self.oracle, given)
+        if (given.groups is None) != (self.unit == "record"):
+            raise ValueError(
+                f"The 'groups' must {'be' if given.groups is None else 'not be'} given to execute "
+                f"a plan whose unit is the {self.unit}. Make a plan for the other unit, or change "
+                "the call."
+            )
+        if given.groups is None:
+            return self._in_form(given, self.n_samples)
+        rows = with_persons(given)
+        self._in_form(first_of_each(rows), self.n_samples)  # no message counts the records
+        return self.records_of(rows)
+
+    def records_of(self, persons: Dataset) -> Dataset:
+        """Return all records of persons in the form of the plan, which a record of each has.
+
+        Parameters
+        ----------
+        persons : Dataset
+            Their records, with numbers of the persons as `groups`.
+
+        Returns
+        -------
+        Dataset
+            The records to `run` the plan on.
+        """
+        return self._in_form(persons._replace(groups=None))._replace(groups=persons.groups)
+
+    def _in_form(self, dataset: Dataset, n_samples: int | None = None) -> Dataset:
         if self.prepare is not None:
             dataset = self.prepare(dataset)
         lengths = list(dataset.lengths.values())
-        if set(lengths) != {self.n_samples}:
+        if n_samples is not None and set(lengths) != {n_samples}:
             raise ValueError(
-                f"The private dataset must have {self.n_samples} records in each of its parts, as "
+                f"The private dataset must have {n_samples} {self.unit}s in each of its parts, as "
                 f"the plan has. Got parts of {lengths}. Make a plan for this number."
             )
         dataset = declared(dataset)
@@ -429,6 +475,7 @@ class ReleasePlan:
             promise,
             confidence=confidence,
             n_samples=self.n_samples,
+            unit=self.unit,
             oracle=known.oracle,
             strata=known.strata,
             least_share=known.least_share,

@@ -22,11 +22,12 @@ from skdp.core.types import Container, Sample
 
 
 class Dataset(NamedTuple):
-    """Records, with their responses if they have any, and with weights beside these."""
+    """Records, with their responses if they have any, weights beside these, and whose they are."""
 
     X: Container = None
     y: Container = None
     sample_weight: Container = None
+    groups: Container = None
 
     @property
     def named(self) -> dict[str, Any]:
@@ -99,14 +100,15 @@ class Elsewhere:
 
 
 NAMES = Dataset(*Dataset._fields)
-HOLDS = Dataset("records", "responses", "weights")
+HOLDS = Dataset("records", "responses", "weights", "ids")
 """What each part holds, in words."""
 
 
 def as_dataset(sample: Sample, source: str = "A dataset") -> Dataset:
     """Return X, (X, y) or (X, y, sample_weight) as a dataset; the error begins with `source`."""
     given = sample if isinstance(sample, tuple) else (sample,)
-    if not 0 < len(given) <= len(Dataset._fields) or given[0] is None:
+    most = 4 if isinstance(sample, Dataset) else 3  # an oracle yields no ids of persons
+    if not 0 < len(given) <= most or given[0] is None:
         got = "None" if sample is None else f"a tuple of {len(given)}"
         raise TypeError(
             f"{source} must be X or a tuple (X, y) or (X, y, sample_weight). Got {got}."

@@ -109,6 +109,7 @@ class Draft:
     scoring: Scoring = None
     made_up: Oracle | None = None
     names: list[str] | None = None
+    unit: str = "record"
     accountant: PrivacyAccountant | None = None
     expect: Mapping[str, float] | None = None
     public: Any = None  # the public fit and its records
@@ -117,7 +118,7 @@ class Draft:
 
     @property
     def n_samples(self) -> int:
-        """Number of records."""
+        """Number of records, or of persons: an example has a row of each."""
         return self.example.n_records
 
 
@@ -143,6 +144,7 @@ def make_plan(draft: Draft) -> ReleasePlan:
         seconds=0.0 if oracle is None else perf_counter() - start,
         settled=(draft.target, known, content_of(draft.target)),
         names=draft.names,
+        unit=draft.unit,
         gaps=gaps,
         accountant=draft.accountant,
         expect=draft.expect,
@@ -174,7 +176,8 @@ def check_draft(draft: Draft) -> frozenset[int] | None:
     if oracle is not None and not isinstance(sensitivity, KnownSensitivity):
         gaps = frozenset(gaps_in(sensitivity.public_dataset(draft.n_samples, draft.schema).X))
         check_gaps(draft.example.X, gaps)
-    for weakness in weaknesses(least_promise(mechanism, sensitivity), draft.n_samples):
+    promise = replace(least_promise(mechanism, sensitivity), unit=draft.unit)
+    for weakness in weaknesses(promise, draft.n_samples):
         warn(f"The promise is weak: {weakness}.")
     return gaps
 

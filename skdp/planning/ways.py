@@ -198,6 +198,8 @@ class Parameters(Protocol):
     prior: Any
     accountant: PrivacyAccountant | None
     expect: Any
+    unit: str | None
+    records_per_person: float
     random_state: int | None
 
 
@@ -209,6 +211,7 @@ class Way:
     is_of_one_target = False  # whether the sensitivity is of this target alone
     draws = False  # whether records are drawn at which predictions can be read
     takes_weights = True
+    unit = "record"  # what the promise is about
     rule: EstimatorRule | None = None  # for the only estimator that a bound is of
 
     def __init__(self, given: Parameters):
@@ -401,7 +404,9 @@ class Derived(Proved):
         target, given = self.kind.known_target(self.given.estimator, public), self.given
         if given.prior is None and is_perturbed(target, given.mechanism):
             parts = given.estimator, public.fit, public.n_samples
-            return PerturbedTarget(*parts, mechanism=given.mechanism)
+            target = PerturbedTarget(*parts, mechanism=given.mechanism)
+        if self.unit == "person" and isinstance(target, KnownTarget):
+            target.weigh_persons(given.records_per_person)
         return target
 
 
@@ -505,7 +510,7 @@ class Tables(Proved):
         seed = self.seed if chosen.random_state is None else chosen.random_state
         drafted = draft_tables(chosen, given.mechanism, example, given.estimator, seed)
         check = partial(check_declared, chosen.schema, example.n_records)
-        others = {"accountant": given.accountant, "expect": given.expect}
+        others = {"accountant": given.accountant, "expect": given.expect, "unit": self.unit}
         return replace(drafted, prepare=check, **others)
 
 

@@ -190,6 +190,8 @@ def plan_text(plan: Any) -> str:
     rows += [("cost", f"{public}{n_private} on the private records")]
     rows += [("released", target.released)]
     rows += [("components", said) for said in _components(target.estimator)]
+    if plan.unit == "person" and not target.sums_persons:
+        rows += [("of each person", "one record, drawn anew by each release")]
     noise = type(plan.mechanism).__name__.removesuffix("Mechanism")
     if code is not None:
         noise += f" in {code.n_released} of {code.size} directions"
@@ -211,7 +213,7 @@ def plan_text(plan: Any) -> str:
     if table:
         place = next(i for i, line in enumerate(lines) if line.startswith("  expected score"))
         lines[place] = "\n    ".join([lines[place], *table[1:]])
-    title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private records"
+    title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private {plan.unit}s"
     return "\n".join([f"Plan: {title}", *lines])
 
 
