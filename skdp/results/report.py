@@ -181,8 +181,8 @@ class PrivacyReport:
             yield "With a probability of at most 0.001 somebody becomes surer than that."
         yield "What many records have in common is not hidden."
         yield (
-            f"The number of {promise.unit}s, the names and types of the columns, the class labels and "
-            "all settings count as public."
+            f"The number of {promise.unit}s, the names and types of the columns, the class labels "
+            "and all settings count as public."
         )
         yield "The time and the memory that the fit took are not covered."
 
