@@ -24,8 +24,8 @@ class PublicComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     variance are kept. Nothing is learned from private records.
 
     In a :class:`PrivateEstimator` the plan learns the components, and says how many they are. It
-    fits the steps in front to `X_public` and sends these records through them. So a private
-    StandardScaler in front does no harm, but is not needed.
+    fits the steps in front to `X_public` and sends these records through them. A StandardScaler in
+    front is not needed, and its numbers would get noise too.
 
     Parameters
     ----------
