@@ -71,7 +71,7 @@ class PublicComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     >>> X_public, X, y = X[::2], X[1::2], y[1::2]
     >>> oracle = RandomTaskOracle(X_public, classes=[0, 1], least_share=0.3)
     >>> model = PrivateEstimator(
-    ...     make_pipeline(PublicComponents(X_public), LogisticRegression(C=0.1)),
+    ...     make_pipeline(PublicComponents(X_public), LogisticRegression(C=0.01)),
     ...     mechanism=LaplaceMechanism(epsilon=0.3),
     ...     sensitivity=SensitivitySampler(oracle, gamma=0.1, random_state=0),
     ... )
