@@ -275,6 +275,7 @@ def test_a_stated_task_is_printed_and_warned_of():
         (SVM, 0.9),
         (Ridge(), {"majority": 0.5, "exact": 0.9}),
         (Ridge(), {"exact": 1.5}),
+        (KMeans(2), {"exact": 0.5}),
     ],
 )
 def test_what_is_no_task_is_refused(estimator, expect):

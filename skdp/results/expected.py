@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 
 from skdp.core.checks import is_real, shown
 from skdp.core.types import Estimator, Matrix
@@ -218,8 +218,8 @@ class ExpectedScore:
         return float(self) < float(other)  # type: ignore[arg-type]
 
     def expecting(self, expect: Mapping[str, float] | None) -> ExpectedScore:
-        """Return the same tasks, to be read where somebody expects his own."""
-        return replace(self, expect=expect)
+        """Return the same tasks, to be read where somebody expects his own, if there are tasks."""
+        return replace(self, expect=None if np.isnan(self.majority).any() else expect)
 
     @property
     def lines(self) -> list[str]:
@@ -268,12 +268,15 @@ def check_expect(expect: Any, estimator: Estimator) -> None:
     if expect is None:
         return
     needed = {"majority"} if is_classifier(estimator) else {"exact"}
+    is_scored = is_classifier(estimator) or is_regressor(estimator)
     is_dict = isinstance(expect, Mapping) and needed <= set(expect) <= needed | {"exact"}
-    numbers = [expect.get("majority", 0.0), expect.get("exact", 1.0)] if is_dict else []
+    numbers = (
+        [expect.get("majority", 0.0), expect.get("exact", 1.0)] if is_dict and is_scored else []
+    )
     if not (numbers and all(map(is_real, numbers)) and 0 <= numbers[0] < numbers[1] <= 1):
         raise ValueError(
             "The 'expect' parameter of PrivateEstimator must be None, or hold public guesses: the "
             "'majority' (the share of the largest class) and the 'exact' score of the best model "
-            "for a classifier, of which the second may be left out, and 'exact' alone for others, "
+            "for a classifier, of which the second may be left out, and 'exact' for a regressor, "
             f"with 0 <= majority < exact <= 1. Got {shown(expect)}."
         )
