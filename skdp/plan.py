@@ -503,7 +503,9 @@ class ReleasePlan:
         form, responses = self.schema.parts.y, getattr(self.oracle or self.made_up, "responses", "")
         if simulation is None or not (responses or self.expect) or form is None or form.shape:
             return None
-        labels, is_real = None, is_regressor(self.target.public_fit)
+        labels, target = None, self.target
+        fit = target.estimator if target.public_fit is None else target.public_fit
+        is_real = fit is not None and is_regressor(fit)
         if not is_real:
             labels = self.classes[0] if self.classes else simulation.oracle.classes_
         if labels is None and not (is_real or responses == "numbers"):

@@ -105,7 +105,7 @@ class ExpectedScore:
         return np.array(rows, dtype=dtype)
 
     def at(self, *, majority: float | None = None, exact: float | None = None) -> ScoreAt:
-        """Return the score at a difficulty, by a local linear fit to the tasks.
+        """Return the score at a difficulty, by a local linear fit to what the tasks lose.
 
         Parameters
         ----------
@@ -136,10 +136,10 @@ class ExpectedScore:
         weights = np.exp(exponents - min(0.0, exponents.max() + 500))
         weighted = centered.T * weights
         smoother = np.linalg.solve(weighted @ centered + np.diag([0, RIDGE, RIDGE]), weighted)
-        least, errors = self.private.min(), np.broadcast_to(self.errors, self.private.shape)
-        off = (self.private - centered @ smoother @ self.private) ** 2 + errors**2
+        lost, least = self.exact - self.private, self.private.min()  # off the table as at its edge
+        off = (lost - centered @ smoother @ lost) ** 2 + np.square(self.errors)
         error = math.sqrt(np.average(off, weights=weights) * (smoother[0] ** 2).sum())
-        return ScoreAt(float(np.clip(smoother[0] @ self.private, least, max(e, least))), error)
+        return ScoreAt(float(np.clip(e - smoother[0] @ lost, least, max(e, least))), error)
 
     def break_even(self, majority: float | None = None) -> float:
         """Return the least score of the best model from which a release clearly beats a guess.
