@@ -488,11 +488,11 @@ class ReleasePlan:
         self, mechanism: Mechanism, simulation: Simulation | None
     ) -> ExpectedScore | None:
         """Return the expected score with another mechanism, on datasets of a simulation."""
-        target: Any = self.target
-        if target.expected_score is not None:
-            found = target.with_mechanism(mechanism).expected_score
+        if simulation is not None:
+            found = simulation.scores(mechanism, self.scoring)
         else:
-            found = None if simulation is None else simulation.scores(mechanism, self.scoring)
+            change = getattr(self.target, "with_mechanism", None)  # of class tables
+            found = None if change is None else change(mechanism).expected_score
         return None if found is None else found.expecting(self.expect)
 
     def simulate_tasks(

@@ -109,7 +109,7 @@ def test_a_known_sensitivity_without_a_prior_has_a_score_on_made_up_records(mode
     """A release is held against a guess: one that is noise is not sold in silence."""
     said = warnings_of(model.plan, 285, like=like)
     assert gains == (not said)
-    assert all("than a guess: by the " in each for each in said)
+    assert all("than a guess: it beats a guess of " in each for each in said)
 
 
 def test_records_are_made_up_in_the_range_of_the_first_step_only_where_labels_are_declared():

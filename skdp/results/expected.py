@@ -242,9 +242,14 @@ class ExpectedScore:
 
     @property
     def break_evens(self) -> str:
-        """From which best model a release beats each guess, in words."""
-        found = [(m, self.break_even(m)) for m in self.rows]
-        return ", ".join(f"a guess of {m:.1f} {_from(least)}" for m, least in found)
+        """Where a release beats each guess, in words."""
+        found = [(f"a guess of {m:.1f}", self.break_even(m)) for m in self.rows]
+        return ", ".join(
+            f"{guess} nowhere"
+            if least > 1
+            else f"{guess} only where the best model has {least:.2f}"
+            for guess, least in found
+        )
 
     def _of_tables(self) -> Iterator[str]:
         """Write the scores one by one, together where a guess scores alike."""
