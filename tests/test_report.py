@@ -92,7 +92,7 @@ def test_the_report_of_a_model_says_what_is_open(tmp_path):
         random_state=0,
     ).fit(table[1::2], labels[1::2])
     model.save(tmp_path)
-    assert "For 20% of the pairs of records" in (tmp_path / "README.md").read_text()
+    assert "For 20% of the pairs of tables" in (tmp_path / "README.md").read_text()
     text = str(model.report(audit="no violation found\nat all"))
     assert text.startswith("Privacy report: LogisticRegression, 75 private records\n")
     for said in ("For 20% of the pairs", "fail for 20%", "has a seed", "no violation found"):
@@ -155,7 +155,7 @@ def test_the_report_asks_the_owner_by_name_and_speaks_plainly(way):
     assert [word for word in JARGON if word in plain] == []
     assert len(told.splitlines()) <= 75
     is_sampled = way == "sampled"
-    for said in ("gamma", "at risk", "public source", "of the pairs"):
+    for said in ("gamma", "at risk", "public source", "pairs of tables"):
         assert (said in plain) == is_sampled
     assert ("holds for every record" in plain) == (not is_sampled)
     assert ("UniformOracle" in experts) == is_sampled

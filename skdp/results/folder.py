@@ -180,7 +180,7 @@ def model_card(
         together(report.guarantee, report.budget),
         "What somebody with this release and all other records can learn at most about one record:",
         "\n".join(f"- {said}" for said in report.lines),
-        f"It says nothing about how {good}, and does not hide what is common to many records.",
+        f"It says nothing about how {good}.",
         *numbers,
         *chosen,
         f"**{warning}**" if warning else "",

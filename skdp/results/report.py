@@ -144,8 +144,9 @@ class PrivacyReport:
         if promise.gamma:
             yield (
                 "How much one record can change was measured on records of a public source, which "
-                "stands for the private ones. The promise is for a record and its replacement "
-                f"from this source. It may fail for {percent(promise.gamma)} of such pairs (gamma)."
+                "stands for the private ones. The promise is for tables of such records. It may "
+                f"fail for {percent(promise.gamma)} of the pairs of tables that differ in one "
+                "record (gamma)."
             )
         else:
             yield "This holds for every record, also for an unusual one."
@@ -164,19 +165,18 @@ class PrivacyReport:
             yield said, percent(found)
 
     def _limits(self) -> Iterator[str]:
-        """Yield what the numbers rest on, and what they leave open."""
+        """Yield what the numbers leave open."""
         promise = self.guarantee
         if promise.gamma:
             yield (
-                f"For {percent(promise.gamma)} of the pairs of records (gamma) nothing is "
-                "promised: the release may show more of such a record. Nobody knows which ones "
-                "these are, but unusual ones are at risk. Records unlike the public ones may not "
-                "be covered."
+                f"For {percent(promise.gamma)} of the pairs of tables (gamma) nothing is promised: "
+                "the release may show more of the record in which they differ. Nobody knows which "
+                "records these are, but unusual ones are at risk. Records unlike the public ones "
+                "may not be covered."
             )
-        yield from list(promise.sentences())[2:]
         if promise.delta:
             yield "With a probability of at most 0.001 somebody becomes surer than that."
-        yield "A person with several records is protected less: with two, at twice the epsilon."
+        yield "A person with several records is protected less: two at least double the epsilon."
         yield "What many records have in common is not hidden."
         yield (
             "The number of records, the names and types of the columns, the class labels and all "
@@ -196,6 +196,8 @@ class PrivacyReport:
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
         """Yield each heading with its paragraphs, or with its rows of a sentence and a number."""
+        kind, *said_of_it = self.guarantee.sentences()
+        formal, conditions = said_of_it[:1], said_of_it[1:]
         used = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         more = "Each further release of the same records adds to what can be learned."
         checks = self.checks or (
@@ -210,12 +212,13 @@ class PrivacyReport:
         yield "What was released", [(said,) for said in self._facts()]
         yield "What is promised", [(said,) for said in self._promise()]
         yield "What can be learned at most about one record", [(known,), *self._gains(), (average,)]
-        yield "What it rests on, and what is not covered", [(said,) for said in self._limits()]
-        yield "Is this usual", [*self._usual()]
+        limits = (*conditions, *self._limits())
+        yield "What it rests on, and what is not covered", [(said,) for said in limits]
+        yield "Is this usual?", [*self._usual()]
         yield "Other releases", [(more,), (together(self.guarantee, self.budget),)]
         yield "How it was checked", [(said,) for said in checks]
         yield "What else could be done", [(ALTERNATIVES,)]
-        yield "For experts", [(". ".join([*self.guarantee.sentences()][:2]),), (used,)]
+        yield "For experts", [(f"{kind}. {' '.join(formal)}",), (used,)]
 
     def __str__(self) -> str:
         lines = [wrapped(f"Privacy report: {self.title}")]
