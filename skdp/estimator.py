@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -20,6 +20,7 @@ from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset
 from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.persons import first_of_each, with_persons
 from skdp.core.room import undisturbed
 from skdp.core.types import Container, Decorated, Estimator, Scoring, Values
 from skdp.estimators.delegation import DelegatedMethods
@@ -29,6 +30,7 @@ from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning.checks import check_fit, check_holds_no_record, check_parameters, example_dataset
 from skdp.planning.making import least_spend, make_plan
+from skdp.planning.persons import check_unit, without_ids
 from skdp.planning.preparation import prepare, rehearse_methods
 from skdp.result import Release, below_promise
 from skdp.sensitivity.bounds import KnownSensitivity
@@ -169,6 +171,18 @@ class PrivateEstimator(PrivateModel):
         The budget that pays for each fit, before the estimator sees the private records. Clones
         share it. None takes `skdp.accounting.default_accountant`; a pickle takes that of an open
         block along.
+    expect : dict of str to float, or None, default=None
+        A public guess of your task, at which the expected score is read, and by which a release is
+        warned of: ``{"majority": 0.72, "exact": 0.8}``, the share of the largest class and the
+        score of the best model, or the first alone; for a regressor ``{"exact": 0.4}``, its R2.
+        Do not compute them from private records.
+    unit : "person" or None, default=None
+        "person" makes a fit without `groups` an error. None takes persons where there are groups,
+        else records.
+    records_per_person : float of at least 1, default=1
+        With groups, of a mean over bounded records: a record weighs one over the number of the
+        person's records, or over this public number where it is larger. A guess of the median is a
+        good choice. Only a MomentClassifier and a MultinomialNB take another number than 1.
     random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
         examples, and the guarantee says so: whoever knows it can undo the noise, and two releases
@@ -264,6 +278,9 @@ class PrivateEstimator(PrivateModel):
         classes: Sequence[object] | NDArray | None = None,
         prior: object = None,
         accountant: PrivacyAccountant | None = None,
+        expect: Mapping[str, float] | None = None,
+        unit: str | None = None,
+        records_per_person: float = 1,
         random_state: int | None = None,
     ):
         self.estimator = estimator
@@ -273,6 +290,9 @@ class PrivateEstimator(PrivateModel):
         self.classes = classes
         self.prior = prior
         self.accountant = accountant
+        self.expect = expect
+        self.unit = unit
+        self.records_per_person = records_per_person
         self.random_state = random_state
 
     def __getstate__(self) -> dict[str, Any]:
@@ -280,18 +300,30 @@ class PrivateEstimator(PrivateModel):
         return super().__getstate__() | {"accountant": as_pickled(self.accountant)}
 
     @undisturbed
-    def fit(self, X: Container, y: Container = None, sample_weight: Container = None) -> Self:
+    def fit(
+        self,
+        X: Container,
+        y: Container = None,
+        sample_weight: Container = None,
+        groups: Container = None,
+    ) -> Self:
         """Fit privately.
 
         Parameters
         ----------
         X : array-like, sparse or data frame of shape (n_samples, n_features)
             The private records. Their number and the names and types of the columns are public.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
-            The private responses. They are left out where the estimator ignores them.
+            With ClassTables also a table of an engine, such as a relation of DuckDB.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), str or None, default=None
+            The private responses. They are left out where the estimator ignores them. For a table
+            of an engine the name of their column.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             The private weights of the records, which the oracle must yield too, as
             ``(X, y, sample_weight)``. Those of a pipeline go to its last step.
+        groups : array-like of shape (n_samples,), str or None, default=None
+            The ids of the persons whom the records belong to, or the name of a column of X that has
+            them and is taken out. The promise is then about persons, whose number is public. Rows
+            without an id are left out. For a sensitivity that is known on paper.
 
         Returns
         -------
@@ -321,10 +353,12 @@ class PrivateEstimator(PrivateModel):
             the confidence below 1/2; or if an encoder raises at a category that the public records
             lack.
         UtilityWarning
-            If the release may be worth no more than public records alone, or than a guess.
+            If the release may be worth no more than a guess, or than public records alone.
         """
         way, given = check_parameters(self), Dataset(X, y, sample_weight)
-        dataset = check_fit(way, given)
+        way.unit = check_unit(self, groups, "fit")
+        rows = given if groups is None else with_persons(given._replace(groups=groups))
+        dataset = check_fit(way, first_of_each(rows))
         check_holds_no_record(way, given)  # as they came, and before a draw from the oracle
         pays = find_payer(self.accountant)
         try:
@@ -338,9 +372,10 @@ class PrivateEstimator(PrivateModel):
             )
             raise
         draft = prepare(way, dataset)
-        rehearse_methods(draft, X)
+        rehearse_methods(draft, rows.X)
         plan = make_plan(draft)
-        released = plan.run(draft.example, plan.pay(pays, self.random_state))
+        private = draft.example if groups is None else plan.records_of(rows)
+        released = plan.run(private, plan.pay(pays, self.random_state))
         return self._keep(plan, released)
 
     def least_spend(self) -> dict[str, Any]:
@@ -349,13 +384,19 @@ class PrivateEstimator(PrivateModel):
         return least_spend(self.mechanism, self.sensitivity)
 
     @undisturbed
-    def plan(self, n_samples: int, like: Container = None, scoring: Scoring = None) -> ReleasePlan:
+    def plan(
+        self,
+        n_samples: int,
+        like: Container = None,
+        scoring: Scoring = None,
+        groups: bool | str | None = None,
+    ) -> ReleasePlan:
         """Settle all that is public about a fit, without private data.
 
         Parameters
         ----------
         n_samples : int
-            Number of private records.
+            Number of private records, or of persons.
         like : X, (X, y), (X, y, sample_weight) or None, default=None
             Any records in the form of the private ones, such as a few made-up ones. Their
             containers, columns and dtypes are used, and the labels where there is no other source.
@@ -363,6 +404,8 @@ class PrivateEstimator(PrivateModel):
         scoring : str, callable or None, default=None
             The score of ``plan.expected_score``, as in scikit-learn. None takes that of the
             estimator. With ClassTables it is the accuracy, or R2, in any case.
+        groups : bool, str or None, default=None
+            True, or the name of the column of ids, for a plan of persons.
 
         Returns
         -------
@@ -390,7 +433,12 @@ class PrivateEstimator(PrivateModel):
         """
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
         way = check_parameters(self)
-        sensitivity, like = way.start(n_samples), way.like if like is None else like
+        way.unit = check_unit(self, groups, "plan")
+        sensitivity = way.start(n_samples)
+        if like is None:
+            like = way.like
+        else:
+            like = way.located(without_ids(like, groups, "PrivateEstimator.plan"), n_samples)
         allow_nan = takes(self.estimator, "allow_nan")
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
         if example.y is None and sensitivity.draws_from is not None:

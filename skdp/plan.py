@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import as_pickled, check_accountant, find_payer
@@ -21,6 +22,7 @@ from skdp.core.exact import above, below, finite, short_above, short_below
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
 from skdp.core.oracle import Oracle
+from skdp.core.persons import arrange, draw_one, first_of_each, with_persons
 from skdp.core.plain import check_gaps
 from skdp.core.room import evaluate_privately, spare, undisturbed
 from skdp.core.schema import DatasetForm, declared, describe_columns, describe_key
@@ -30,8 +32,10 @@ from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.oracles.graded_task import graded_tasks
 from skdp.oracles.trial import check_is_public
 from skdp.result import Release
+from skdp.results.expected import MADE_UP, ORACLE, TASKS, ExpectedScore
 from skdp.results.intervals import Simulator
 from skdp.results.names import (
     as_names,
@@ -45,15 +49,13 @@ from skdp.results.names import (
 from skdp.results.simulation import (
     EVALUATIONS_OF_A_DATASET,
     LEAST_DATASETS,
-    MADE_UP,
     MOST_DATASETS,
-    ORACLE,
-    ExpectedScore,
     Simulation,
 )
 from skdp.results.summary import plan_text
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.likeness import AlikeTarget, ColumnRange, name_ranges
 from skdp.sensitivity.store import STORE, key_in_store
 
 FAR = 2.0**30  # a value hardly exceeds so many sensitivities
@@ -75,7 +77,7 @@ class ReleasePlan:
     schema : DatasetForm
         The form of the data: containers, columns and dtypes.
     n_samples : int
-        Number of records of the data.
+        Number of records of the data, or of persons.
     mechanism : Mechanism
         The noise to add, with its code fixed.
     sensitivity : SensitivityEstimate or KnownSensitivity
@@ -107,6 +109,10 @@ class ReleasePlan:
     accountant : PrivacyAccountant or None, default=None
         The budget that pays for an execution that names none. A pickle takes that of an open block
         of :meth:`PrivacyAccountant.as_default` along.
+    expect : dict of str to float, or None, default=None
+        Where the expected score is read, as for :class:`PrivateEstimator`.
+    unit : {"record", "person"}, default="record"
+        What the promise is about: a record, or a person with all records.
     advice : str, default=""
         The setting that may score more than the expected score by over .05; empty for none.
 
@@ -123,11 +129,14 @@ class ReleasePlan:
         numbers, for private data that are like the oracle's, up to the `shift`. None if the
         mechanism cannot tell.
     expected_score : ExpectedScore or None
-        The score of such a release on public or made-up datasets, beside exact models and the model
-        of public records alone or a guess. None where the released value has no score, or nothing
-        can be drawn.
+        The score of such a release on tasks of several difficulties, beside exact models and a
+        guess; where public records have labels, on these, beside the model of public records alone.
+        None where the released value has no score, or nothing can be drawn.
     public_estimator : estimator object or None
         The model of the public records alone: the mean of public fits. None without public records.
+    ranges : list of ColumnRange
+        Column, low and high of each column that is clipped to the range of the oracle's records.
+        ``pandas.DataFrame(plan.ranges)`` is a table. Empty where nothing is.
     share_learned : float in [0, 1]
         The share of the prior variance of the output that the release removes. 1 without a code.
 
@@ -176,6 +185,8 @@ class ReleasePlan:
     names: list[str] | None = None
     gaps: frozenset[int] | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
+    expect: Mapping[str, float] | None = None
+    unit: str = "record"
     advice: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
@@ -209,6 +220,7 @@ class ReleasePlan:
         X: Container,
         y: Container = None,
         sample_weight: Container = None,
+        groups: Container = None,
         *,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -223,6 +235,9 @@ class ReleasePlan:
             The private responses, if the target takes them.
         sample_weight : array-like of n_samples weights or None, default=None
             The private weights of the records, if the target takes them.
+        groups : array-like of n_records ids, str or None, default=None
+            The ids of the persons whom the records belong to, or the name of a column of X that has
+            them, for a plan of persons. There are n_samples of them.
         accountant : PrivacyAccountant or None, default=None
             The budget that pays, before the target sees the records. None takes that of the
             estimator that was planned, or `skdp.accounting.default_accountant`.
@@ -250,7 +265,8 @@ class ReleasePlan:
         check_accountant(accountant, "ReleasePlan.execute")
         byte_source(random_state)  # refuses what is no seed
         self._check_settled()
-        dataset = self._checked(as_dataset((X, y, sample_weight), "The private dataset"))
+        dataset = as_dataset((X, y, sample_weight), "The private dataset")
+        dataset = self._checked(dataset._replace(groups=groups))
         pays = find_payer(self.accountant if accountant is None else accountant)
         return self.run(dataset, self.pay(pays, random_state))
 
@@ -267,9 +283,21 @@ class ReleasePlan:
     def run(self, dataset: Dataset, paid: Payment) -> Release:
         """Release what has been paid for, from records in the form of the plan."""
         described = str(self)
-        mechanism, target = spare(self.mechanism), self.sensitivity.bounded(spare(self.target))
+        mechanism = spare(self.mechanism)
+        target: Any = self.sensitivity.bounded(spare(self.target), self.oracle, self.schema)
+        if isinstance(target, AlikeTarget):
+            target = target.with_stand_ins(self.n_samples, paid.seed)
 
         evaluate: Callable[..., Matrix] = target
+        if dataset.groups is not None:
+            persons = arrange(dataset, paid.noise)
+            if target.sums_persons:
+                evaluate, dataset = (
+                    partial(target.over_persons, counts=persons.counts),
+                    persons.rows,
+                )
+            else:
+                dataset = draw_one(persons, paid.noise)
         if target.adds_noise:
             evaluate = partial(evaluate, noise=paid.noise)
 
@@ -365,15 +393,43 @@ class ReleasePlan:
                 "FunctionTarget(target, key=...)."
             )
 
-    def _checked(self, dataset: Dataset) -> Dataset:
+    def _checked(self, given: Dataset) -> Dataset:
         """Return private data in the form of the plan, or refuse them."""
-        check_is_public(self.oracle, dataset)
+        check_is_public(self.oracle, given)
+        if (given.groups is None) != (self.unit == "record"):
+            raise ValueError(
+                f"The 'groups' must {'be' if given.groups is None else 'not be'} given to execute "
+                f"a plan whose unit is the {self.unit}. Make a plan for the other unit, or change "
+                "the call."
+            )
+        if given.groups is None:
+            return self._in_form(given, self.n_samples)
+        rows = with_persons(given)
+        self._in_form(first_of_each(rows), self.n_samples)  # no message counts the records
+        return self.records_of(rows)
+
+    def records_of(self, persons: Dataset) -> Dataset:
+        """Return all records of persons in the form of the plan, which a record of each has.
+
+        Parameters
+        ----------
+        persons : Dataset
+            Their records, with numbers of the persons as `groups`.
+
+        Returns
+        -------
+        Dataset
+            The records to `run` the plan on.
+        """
+        return self._in_form(persons._replace(groups=None))._replace(groups=persons.groups)
+
+    def _in_form(self, dataset: Dataset, n_samples: int | None = None) -> Dataset:
         if self.prepare is not None:
             dataset = self.prepare(dataset)
         lengths = list(dataset.lengths.values())
-        if set(lengths) != {self.n_samples}:
+        if n_samples is not None and set(lengths) != {n_samples}:
             raise ValueError(
-                f"The private dataset must have {self.n_samples} records in each of its parts, as "
+                f"The private dataset must have {n_samples} {self.unit}s in each of its parts, as "
                 f"the plan has. Got parts of {lengths}. Make a plan for this number."
             )
         dataset = declared(dataset)
@@ -419,9 +475,11 @@ class ReleasePlan:
             promise,
             confidence=confidence,
             n_samples=self.n_samples,
+            unit=self.unit,
             oracle=known.oracle,
             strata=known.strata,
             least_share=known.least_share,
+            clipped=known.clipped,
             assumed="; ".join(filter(None, assumed)) or None,
         )
 
@@ -432,6 +490,14 @@ class ReleasePlan:
         if shape is None or self.target.adds_noise:
             return self._by_name(self.target.errors)
         return self._by_name(self.mechanism.standard_errors(shape, self.sensitivity.value))
+
+    @property
+    def ranges(self) -> list[ColumnRange]:
+        """The ranges of the oracle's records, to which private ones are clipped, by column."""
+        known = self.sensitivity
+        if not isinstance(known, SensitivityEstimate):
+            return []
+        return [*name_ranges(known.ranges, self.schema)]
 
     @property
     def share_learned(self) -> float:
@@ -449,7 +515,8 @@ class ReleasePlan:
     @property
     def expected_score(self) -> ExpectedScore | None:
         """The score of such a release on public datasets."""
-        return self._simulated[0]
+        found = self._simulated[0]
+        return None if found is None else found.expecting(self.expect)
 
     @cached_property
     def public_estimator(self) -> Estimator | None:
@@ -462,18 +529,51 @@ class ReleasePlan:
         """The score and the public value."""
         if self.target.expected_score is not None:
             return self.target.expected_score, None
-        simulation = self.simulate()
-        if simulation is None:
-            return None, None
+        found: tuple[ExpectedScore | None, Matrix | None] = None, None
+        for simulation in filter(None, (self.simulate_tasks(), self.simulate())):
 
-        def simulated() -> tuple[ExpectedScore | None, Matrix | None]:
-            scores = simulation.scores(self.mechanism, self.scoring)
-            return scores, simulation.public_value(self.mechanism)
+            def simulated(simulation: Simulation = simulation) -> Any:
+                scores = simulation.scores(self.mechanism, self.scoring)
+                return scores, simulation.public_value(self.mechanism)
 
-        facts: Any = self.target, simulation.oracle, self.n_samples, simulation.seed, self.schema
-        size = self.sensitivity.value
-        others = simulation.n_datasets, self.mechanism, size, self.scoring
-        return STORE.made(key_in_store(*facts, *others), simulated)
+            facts: Any = self.target, simulation.oracle, self.n_samples, simulation.seed
+            size, n_datasets, tasks = (
+                self.sensitivity.value,
+                simulation.n_datasets,
+                simulation.tasks,
+            )
+            others = n_datasets, tasks, self.mechanism, size, self.scoring
+            found = STORE.made(key_in_store(*facts, self.schema, *others), simulated)
+            if found[0] is not None:
+                break
+        return found
+
+    def score_with(
+        self, mechanism: Mechanism, simulation: Simulation | None
+    ) -> ExpectedScore | None:
+        """Return the expected score with another mechanism, on datasets of a simulation."""
+        target: Any = self.target
+        if target.expected_score is not None:
+            found = target.with_mechanism(mechanism).expected_score
+        else:
+            found = None if simulation is None else simulation.scores(mechanism, self.scoring)
+        return None if found is None else found.expecting(self.expect)
+
+    def simulate_tasks(
+        self, n_datasets: int | None = None, seed: int | None = None
+    ) -> Simulation | None:
+        """Return made-up tasks to release and to score, None where public records have labels."""
+        simulation = self.simulate(n_datasets, seed)
+        has_labels = not getattr(self.oracle or self.made_up, "responses", "")
+        if simulation is None or (has_labels and self.expect is None):
+            return None
+        form, fit, classes = self.schema.parts.y, self.target.public_fit, self.classes
+        if form is None or form.shape or not (classes or is_regressor(fit)):
+            return None
+        tasks = graded_tasks(simulation.oracle, classes[0] if classes else None)
+        records = TASKS if simulation.records == ORACLE else simulation.records
+        n_datasets = len(tasks) if n_datasets is None else n_datasets
+        return replace(simulation, n_datasets=n_datasets, tasks=tasks, records=records)
 
     def simulate(
         self,

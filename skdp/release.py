@@ -12,6 +12,7 @@ from skdp.accounting.payer import check_accountant, find_payer
 from skdp.aggregate.target import FunctionBlocks, SampleAndAggregate
 from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset, as_dataset
+from skdp.core.persons import first_of_each, with_persons
 from skdp.core.room import undisturbed
 from skdp.core.target import Target, ValueFormError, as_function_target, as_target
 from skdp.core.types import Container
@@ -21,6 +22,7 @@ from skdp.oracles.trial import check_is_public
 from skdp.plan import ReleasePlan
 from skdp.planning.checks import example_dataset, settle_form
 from skdp.planning.making import Draft, check_mechanism, least_spend, make_plan
+from skdp.planning.persons import unit_of, without_ids
 from skdp.result import Release
 from skdp.results.names import as_names
 from skdp.sensitivity.base import Sensitivity
@@ -69,6 +71,7 @@ def release(
     names: Iterable[object] | None = None,
     ranges: ArrayLike | None = None,
     sample_weight: Container = None,
+    groups: Container = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> Release:
@@ -110,6 +113,11 @@ def release(
         of another shape, counts as the middle.
     sample_weight : array-like of n_samples weights or None, default=None
         The private weights of the records, if the target takes them after `y`.
+    groups : array-like of n_samples ids, str or None, default=None
+        The ids of the persons whom the records belong to, or the name of a column of X that has
+        them and is taken out. The target sees one record of each person, drawn at random, and the
+        promise is about persons. Rows without an id are left out. For a KnownSensitivity or a
+        number, of as many records as there are persons.
     accountant : PrivacyAccountant or None, default=None
         The budget that pays, before the target sees the records. None takes
         `skdp.accounting.default_accountant`.
@@ -181,7 +189,10 @@ def release(
     >>> chosen.value
     'high'
     """
-    dataset = as_dataset((X, y, sample_weight), "The private dataset")
+    given = as_dataset((X, y, sample_weight), "The private dataset")
+    unit = unit_of(sensitivity, groups, "release")
+    rows = given if groups is None else with_persons(given._replace(groups=groups))
+    dataset = first_of_each(rows)
     lengths = list(dataset.lengths.values())
     if len(set(lengths)) > 1:
         raise ValueError(
@@ -194,12 +205,13 @@ def release(
     check_accountant(accountant, "release")
     check_mechanism(mechanism, "release")
     if isinstance(sensitivity, Sensitivity):
-        check_is_public(sensitivity.draws_from, dataset)
+        check_is_public(sensitivity.draws_from, given)
     pays = find_payer(accountant)
     pays.rehearse(least_spend(mechanism, sensitivity))  # before pairs are sampled
-    given = target, mechanism, sensitivity, responses, names, ranges
-    plan, dataset = plan_for(dataset, lengths[0], *given)
-    return plan.run(dataset, plan.pay(pays, random_state))
+    parameters = target, mechanism, sensitivity, responses, names, ranges
+    plan, dataset = plan_for(dataset, lengths[0], *parameters, unit)
+    private = dataset if groups is None else plan.records_of(rows)
+    return plan.run(private, plan.pay(pays, random_state))
 
 
 @undisturbed
@@ -213,6 +225,7 @@ def plan_release(
     responses: Iterable[object] | None = None,
     names: Iterable[object] | None = None,
     ranges: ArrayLike | None = None,
+    groups: bool | str | None = None,
 ) -> ReleasePlan:
     """Settle all that is public about a release, without private data.
 
@@ -221,7 +234,7 @@ def plan_release(
     target : callable
         As for :func:`release`.
     n_samples : int
-        Number of private records.
+        Number of private records, or of persons.
     like : X, (X, y), (X, y, sample_weight) or None, default=None
         Any records in the form of the private ones, such as a few made-up ones. Only containers,
         columns and dtypes are used. None takes the form of the oracle's records.
@@ -236,6 +249,8 @@ def plan_release(
         As for :func:`release`.
     ranges : pair of float, array-like of shape (n_values, 2), or None, default=None
         As for :func:`release`.
+    groups : bool, str or None, default=None
+        True, or the name of the column of ids, for a plan of persons.
 
     Returns
     -------
@@ -272,7 +287,12 @@ def plan_release(
     """
     check_mechanism(mechanism, "release")
     check_count("n_samples", n_samples, "plan_release")
-    return plan_for(like, n_samples, target, mechanism, sensitivity, responses, names, ranges)[0]
+    unit, like = (
+        unit_of(sensitivity, groups, "plan_release"),
+        without_ids(like, groups, "plan_release"),
+    )
+    given = target, mechanism, sensitivity, responses, names, ranges
+    return plan_for(like, n_samples, *given, unit)[0]
 
 
 def plan_for(
@@ -284,6 +304,7 @@ def plan_for(
     responses: Iterable[object] | None,
     names: Iterable[object] | None,
     ranges: ArrayLike | None,
+    unit: str,
 ) -> tuple[ReleasePlan, Dataset]:
     """Make the plan, and return the example records in its form."""
     aggregate = SampleAndAggregate() if sensitivity == "aggregate" else sensitivity
@@ -312,5 +333,5 @@ def plan_for(
     example = example_dataset(n_samples, like, known, "plan_release", target.allow_nan)
     known, schema, example = settle_form(known, example, target.allow_nan)
     listed = as_names(names, mechanism)
-    draft = Draft(target, schema, example, mechanism, known, is_derived, names=listed)
+    draft = Draft(target, schema, example, mechanism, known, is_derived, names=listed, unit=unit)
     return make_plan(draft), example

@@ -82,6 +82,7 @@ class Release(HasIntervals):
     Differential privacy: epsilon=1
       Replacing one of 100 records changes the probability of any result by a factor
       of at most 2.72.
+      A person with several records is not covered.
       It rests on: sensitivity 0.01 asserted by the caller.
       Other releases of the same data add up: see the budget.
     """

@@ -236,8 +236,9 @@ def compose(*guarantees: PrivacyGuarantee) -> PrivacyGuarantee:
     def joined(said: Iterable[str | None]) -> str | None:
         return " and ".join(dict.fromkeys(filter(None, said))) or None
 
+    of_records = [each for each in guarantees if each.unit == "record"]
     return replace(
-        guarantees[-1],
+        (of_records or guarantees)[-1],  # what holds for persons holds for records
         epsilon=total.epsilon,
         delta=total.delta,
         gamma=gamma,

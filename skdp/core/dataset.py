@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,12 @@ from skdp.core.types import Container, Sample
 
 
 class Dataset(NamedTuple):
-    """Records, with their responses if they have any, and with weights beside these."""
+    """Records, with their responses if they have any, weights beside these, and whose they are."""
 
     X: Container = None
     y: Container = None
     sample_weight: Container = None
+    groups: Container = None
 
     @property
     def named(self) -> dict[str, Any]:
@@ -86,15 +87,28 @@ class Dataset(NamedTuple):
             )
 
 
+class Elsewhere:
+    """Records that stay where they lie, in files or a database: a subclass counts them there."""
+
+    shape: tuple[int, ...]
+    columns: list[str]
+    dtypes: list[str]
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return itself: there is nothing that a target could write into."""
+        return self
+
+
 NAMES = Dataset(*Dataset._fields)
-HOLDS = Dataset("records", "responses", "weights")
+HOLDS = Dataset("records", "responses", "weights", "ids")
 """What each part holds, in words."""
 
 
 def as_dataset(sample: Sample, source: str = "A dataset") -> Dataset:
     """Return X, (X, y) or (X, y, sample_weight) as a dataset; the error begins with `source`."""
     given = sample if isinstance(sample, tuple) else (sample,)
-    if not 0 < len(given) <= len(Dataset._fields) or given[0] is None:
+    most = 4 if isinstance(sample, Dataset) else 3  # an oracle yields no ids of persons
+    if not 0 < len(given) <= most or given[0] is None:
         got = "None" if sample is None else f"a tuple of {len(given)}"
         raise TypeError(
             f"{source} must be X or a tuple (X, y) or (X, y, sample_weight). Got {got}."
@@ -124,7 +138,7 @@ def n_records(container: Container) -> int:
     """Count the records of a container, or refuse its class: numpy may read a type off entries."""
     if isinstance(container, list):
         return len(container)
-    is_array = isinstance(container, np.ndarray) or sparse.issparse(container)
+    is_array = isinstance(container, np.ndarray | Elsewhere) or sparse.issparse(container)
     if (is_array or belongs_to(container, "pandas", "polars")) and container.shape:
         return container.shape[0]
     kind = type(container)

@@ -27,13 +27,22 @@ class NeighboringRelation(Enum):
     """
 
     REPLACE_ONE = "replace-one"
-    """Both have n records and differ in one of them; n is public."""
+    """Both have n records, or persons with their records, and differ in one; n is public."""
 
 
 RELEASED_LAW = "law released for"  # words for an oracle that was learned from private data
 STRATA = {
     "classes": "whether none, one or both of the two records are of the rarest class",
     "thirds": "whichever third of the responses one of the two records is of",
+}
+CLIPPED = (
+    "Numbers outside the ranges of the oracle's records count as the nearest end, and records far "
+    "outside as records of the oracle."
+)
+AS_THEY_ARE = "Numbers outside the ranges of the oracle's records count as they are."
+UNITS = {  # what else is replaced, and what a promise says of persons
+    "record": ("", "A person with several records is not covered."),
+    "person": (", with all of that person's records,", "A record of a person is covered too."),
 }
 ASSERTED = "asserted by the caller"  # words for a sensitivity that nobody has proved or checked
 
@@ -63,7 +72,7 @@ class PrivacyGuarantee:
     relation : NeighboringRelation, default=NeighboringRelation.REPLACE_ONE
         Which datasets are neighboring.
     n_samples : int or None, default=None
-        Number of records of the private dataset, which is public.
+        Number of records of the private dataset, or of its persons, which is public.
     oracle : str or None, default=None
         Description of the source of plausible records; None when the sensitivity was not sampled.
     seeded : bool, default=False
@@ -77,9 +86,14 @@ class PrivacyGuarantee:
         In which strata of pairs gamma holds, each by itself; None where all pairs are one.
     least_share : float or None, default=None
         Smallest share of a class in the oracle's datasets, where strata are of classes.
+    clipped : bool or None, default=None
+        Whether records are clipped to the ranges of the oracle's, and those far outside replaced.
+        None where the sensitivity was not sampled.
     assumed : str or None, default=None
         The assumptions that nobody checked: a sensitivity that the caller asserts, or those of its
         proof. None when it was sampled.
+    unit : {"record", "person"}, default="record"
+        What is replaced in a neighboring dataset: a record, or a person with all records.
     alone : bool, default=False
         Whether no budget of the user counted the release together with others of the same data.
         Comparisons ignore it.
@@ -102,10 +116,12 @@ class PrivacyGuarantee:
       Replacing one of 199 records changes the probability of any result by a factor
       of at most 2.72, with probability 0.95 over pairs of datasets from
       PublicDataOracle. Records unlike these may not be covered.
+      A person with several records is not covered.
     >>> print(PrivacyGuarantee(epsilon=0.5, n_samples=100))
     Differential privacy: epsilon=0.5
       Replacing one of 100 records changes the probability of any result by a factor
       of at most 1.65.
+      A person with several records is not covered.
       It rests on: sensitivity asserted by the caller.
     """
 
@@ -120,7 +136,9 @@ class PrivacyGuarantee:
     code: str | None = None
     strata: str | None = None
     least_share: float | None = None
+    clipped: bool | None = None
     assumed: str | None = None
+    unit: str = "record"
     alone: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -133,6 +151,8 @@ class PrivacyGuarantee:
             check_real("confidence", self.confidence, "PrivacyGuarantee", 0.0, 1.0)
             rule = "be None where there is no gamma"
             check_rules("PrivacyGuarantee", confidence=(self.confidence, self.gamma > 0, rule))
+        rule = "be 'record' or 'person'"
+        check_rules("PrivacyGuarantee", unit=(self.unit, self.unit in UNITS, rule))
         object.__setattr__(self, "relation", NeighboringRelation(self.relation))
 
     @property
@@ -161,11 +181,12 @@ class PrivacyGuarantee:
         yield f"{kind[0].upper()}{kind[1:]}{numbers and ': '}{numbers}"
         if math.isinf(self.epsilon):
             return
-        records = "one record" if self.n_samples is None else f"one of {self.n_samples} records"
+        n, unit = self.n_samples, self.unit
+        replaced = f"one {unit}" if n is None else f"one of {n} {unit}s"
         fails = f", but for a probability of {self.delta:g}" if self.delta else ""
         promise = (
-            f"Replacing {records} changes the probability of any result by a factor of at most "
-            f"{math.exp(min(self.epsilon, 700)):.3g}{fails}"
+            f"Replacing {replaced}{UNITS[unit][0]} changes the probability of any result by a "
+            f"factor of at most {math.exp(min(self.epsilon, 700)):.3g}{fails}"
         )
         if self.gamma:
             sure = self.confidence
@@ -176,6 +197,8 @@ class PrivacyGuarantee:
             promise += ", where each class occurs at least twice" if is_twice else ""
             promise += f", said with confidence {sure:g}" if sure is not None else ""
             yield f"{promise}. Records unlike these may not be covered."
+            if self.clipped is not None:
+                yield CLIPPED if self.clipped else AS_THEY_ARE
             if RELEASED_LAW in source:
                 yield (
                     "The law was released from private records, which are no draws of it: gamma "
@@ -187,6 +210,7 @@ class PrivacyGuarantee:
                 yield f"Classes near or below {rare} of the records may not be covered."
         else:
             yield f"{promise}."
+        yield UNITS[unit][1]
         assumed = self.assumed or (None if self.gamma else f"sensitivity {ASSERTED}")
         if assumed is not None:
             yield f"It rests on: {assumed}."
@@ -224,13 +248,14 @@ class PrivacyGuarantee:
 
 def weaknesses(promise: PrivacyGuarantee, n_samples: int) -> list[str]:
     """Name the numbers that make a promise weak; none where epsilon is infinite."""
+    unit = promise.unit
     rules = {
-        f"epsilon={promise.epsilon:g} is above {MOST_EPSILON}, so that one record may make an "
+        f"epsilon={promise.epsilon:g} is above {MOST_EPSILON}, so that one {unit} may make an "
         "outcome 485 million times as likely and more. Choose one below 10, best around 1": (
             promise.epsilon > MOST_EPSILON
         ),
-        f"delta={promise.delta:g} is above one over the number of records, {1 / n_samples:.3g}. "
-        "To publish a record at random would keep such a promise. Choose a delta far below": (
+        f"delta={promise.delta:g} is above one over the number of {unit}s, {1 / n_samples:.3g}. "
+        f"To publish a {unit} at random would keep such a promise. Choose a delta far below": (
             promise.delta > 1 / n_samples
         ),
         f"gamma={promise.gamma:g} is above {MOST_GAMMA:g}, so that the promise may hold for less "

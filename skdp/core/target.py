@@ -40,6 +40,8 @@ class Target(Keyed, ABC):
     fits_estimator : bool
         Whether the target fits an estimator. One that does not is tried on made-up records before
         private ones, where its sensitivity is known on paper. By default it does not.
+    sums_persons : bool
+        Whether `over_persons` reads all records of persons; without, one of each is drawn.
     needs_labels : bool
         Whether no value exists where y lacks a public label. By default one does.
     is_mean : bool
@@ -92,6 +94,7 @@ class Target(Keyed, ABC):
     description: str = CLASS_NAME
     allow_nan: bool = False
     fits_estimator: bool = False
+    sums_persons: bool = False
     needs_labels: bool = False
     is_mean: bool = False
     chooses: bool = False

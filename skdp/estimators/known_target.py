@@ -23,6 +23,7 @@ from skdp.core.classes import isinstance_by_name, public_name
 from skdp.core.dataset import Dataset, belongs_to, take_records
 from skdp.core.dtypes import holds_numbers, is_gap, made_up_entries
 from skdp.core.metric import OutputMetric
+from skdp.core.persons import MOST_ROWS, Persons, slots
 from skdp.core.plain import as_doubles, columns_of, is_table, with_doubles
 from skdp.core.target import Target, is_auto
 from skdp.core.types import Container, Estimator, Matrix, Named
@@ -91,6 +92,7 @@ class KnownTarget(Target):
 
     fits_estimator = True
     preconditions = "that labels, bounds and frozen steps are public"
+    records_per_person = 1.0
 
     def __init__(self, estimator: Estimator, public_fit: Estimator, n_samples: int):
         self.public_fit, model = _copy_without(RECORD_ATTRIBUTES, public_fit)
@@ -124,7 +126,36 @@ class KnownTarget(Target):
 
     def bound(self, order: float) -> float:
         """Return how far one record can move the value, in the norm of this order."""
-        return self.statistic.bound(order, self.n_samples)
+        n_more = MOST_ROWS + 16 if self.sums_persons else 0
+        return self.statistic.bound(order, self.n_samples, n_more)
+
+    def weigh_persons(self, records_per_person: float) -> None:
+        """Release a mean over persons, where the statistic is a mean over records."""
+        self.sums_persons = self.is_mean and not self.adds_noise
+        if records_per_person != 1 and not (self.sums_persons and self.statistic.is_scaled):
+            raise ValueError(
+                "The 'records_per_person' parameter of PrivateEstimator must be 1, but for a "
+                f"MomentClassifier or a MultinomialNB. Got {records_per_person:g}. Leave it out."
+            )
+        self.records_per_person = float(records_per_person)
+        self.key_parts = (*self.key_parts, self.sums_persons, self.records_per_person)
+        if self.sums_persons:
+            most = f"max({records_per_person:g}, " if records_per_person > 1 else "("
+            self.released += f", each record weighed 1 / {most}number of the person's)"
+
+    def over_persons(self, *parts: Container, counts: NDArray[np.intp], seed: int) -> Matrix:
+        """Return the mean over persons of the weighed sums of each, as a vector.
+
+        The number of terms that are added one after the other is at most n + `MOST_ROWS`.
+        """
+        total = np.zeros(self.statistic.shape)
+        for rows in slots(Persons(Dataset(*parts), counts), self.records_per_person):
+            some = np.zeros_like(total)
+            for dataset, weights in rows:
+                seen = Dataset(*self.as_seen(*dataset.parts))
+                some += self.statistic(seen.X, seen.y, weights) * (len(weights) / len(counts))
+            total += some
+        return total.ravel()
 
     def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Return the mean over the records, as a vector."""

@@ -67,6 +67,11 @@ def public_classes(way: Way, oracle: Oracle | None = None) -> list[NDArray] | No
 def labels_for(way: Way, oracle: Oracle | None, y: Container) -> list[NDArray] | None:
     """Return the declared labels; where nothing is public, those of y, under a warning."""
     declared = public_classes(way, oracle)
+    if declared is None and oracle is None and way.unit == "person":
+        raise ValueError(
+            "The 'classes' parameter of PrivateEstimator must declare the labels with groups. Got "
+            "None. Pass classes=[...], from public knowledge."
+        )
     if declared is None and oracle is None:
         declared = labels_in(y)
         warn(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -109,14 +109,16 @@ class Draft:
     scoring: Scoring = None
     made_up: Oracle | None = None
     names: list[str] | None = None
+    unit: str = "record"
     accountant: PrivacyAccountant | None = None
+    expect: Mapping[str, float] | None = None
     public: Any = None  # the public fit and its records
     predictions: Callable[[], Target] | None = None
     """Makes the target of predictions, which may be advised."""
 
     @property
     def n_samples(self) -> int:
-        """Number of records."""
+        """Number of records, or of persons: an example has a row of each."""
         return self.example.n_records
 
 
@@ -142,8 +144,10 @@ def make_plan(draft: Draft) -> ReleasePlan:
         seconds=0.0 if oracle is None else perf_counter() - start,
         settled=(draft.target, known, content_of(draft.target)),
         names=draft.names,
+        unit=draft.unit,
         gaps=gaps,
         accountant=draft.accountant,
+        expect=draft.expect,
     )
     if draft.predictions is not None and pilots is not None:
         advice = advise(plan, draft.predictions, pilots)
@@ -172,7 +176,8 @@ def check_draft(draft: Draft) -> frozenset[int] | None:
     if oracle is not None and not isinstance(sensitivity, KnownSensitivity):
         gaps = frozenset(gaps_in(sensitivity.public_dataset(draft.n_samples, draft.schema).X))
         check_gaps(draft.example.X, gaps)
-    for weakness in weaknesses(least_promise(mechanism, sensitivity), draft.n_samples):
+    promise = replace(least_promise(mechanism, sensitivity), unit=draft.unit)
+    for weakness in weaknesses(promise, draft.n_samples):
         warn(f"The promise is weak: {weakness}.")
     return gaps
 
@@ -264,7 +269,8 @@ def _learn_within(
     refuse_zero(known.for_geometry(mechanism.geometry, n_samples))
     bounded = known.bounded(target)
     drawn = _n_drawn(bounded, n_samples)
-    values, differences = known.prior.pilots(bounded, drawn, schema)
+    prior = clone(known.prior).set_params(clip=None)  # the bound is of records as they are
+    values, differences = prior.pilots(bounded, drawn, schema)
     metric = _output_metric(target, known, schema)
     check_pilots_within(known, values, differences * (drawn / n_samples))
     mechanism = with_bounded_code(

@@ -50,6 +50,7 @@ from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.tables.engines import engine_table
 from skdp.tables.release import ClassTables
 
 
@@ -196,6 +197,9 @@ class Parameters(Protocol):
     classes: Any
     prior: Any
     accountant: PrivacyAccountant | None
+    expect: Any
+    unit: str | None
+    records_per_person: float
     random_state: int | None
 
 
@@ -207,6 +211,7 @@ class Way:
     is_of_one_target = False  # whether the sensitivity is of this target alone
     draws = False  # whether records are drawn at which predictions can be read
     takes_weights = True
+    unit = "record"  # what the promise is about
     rule: EstimatorRule | None = None  # for the only estimator that a bound is of
 
     def __init__(self, given: Parameters):
@@ -267,6 +272,10 @@ class Way:
     def draft(self, example: Dataset) -> Draft | None:
         """Settle the plan, where it takes no public fit."""
         return None
+
+    def located(self, like: Container, n_samples: int) -> Container:
+        """Return an example of records, or of where they lie."""
+        return like
 
     def start(self, n_samples: int) -> Sensitivity:
         """Return the sensitivity with its prior."""
@@ -395,7 +404,9 @@ class Derived(Proved):
         target, given = self.kind.known_target(self.given.estimator, public), self.given
         if given.prior is None and is_perturbed(target, given.mechanism):
             parts = given.estimator, public.fit, public.n_samples
-            return PerturbedTarget(*parts, mechanism=given.mechanism)
+            target = PerturbedTarget(*parts, mechanism=given.mechanism)
+        if self.unit == "person" and isinstance(target, KnownTarget):
+            target.weigh_persons(given.records_per_person)
         return target
 
 
@@ -481,7 +492,13 @@ class Tables(Proved):
 
     @property
     def check_data(self) -> Callable[[Dataset], Dataset]:
-        return partial(check_declared, self.given.sensitivity.schema)
+        chosen = self.given.sensitivity
+        return partial(check_declared, chosen.schema, chosen.n_samples)
+
+    def located(self, like: Container, n_samples: int) -> Container:
+        X, y, *_ = (*like, None) if isinstance(like, tuple) else (like, None)
+        table = engine_table(X, y, self.given.sensitivity.schema, n_samples)
+        return like if table is None else table
 
     @property
     def like(self) -> Container:
@@ -492,7 +509,9 @@ class Tables(Proved):
         chosen = given.sensitivity
         seed = self.seed if chosen.random_state is None else chosen.random_state
         drafted = draft_tables(chosen, given.mechanism, example, given.estimator, seed)
-        return replace(drafted, prepare=self.check_data, accountant=given.accountant)
+        check = partial(check_declared, chosen.schema, example.n_records)
+        others = {"accountant": given.accountant, "expect": given.expect, "unit": self.unit}
+        return replace(drafted, prepare=check, **others)
 
 
 WAYS: dict[Any, type[Way]] = {

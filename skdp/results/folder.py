@@ -178,7 +178,8 @@ def model_card(
         "## What is promised",
         _code(str(report.guarantee)),
         together(report.guarantee, report.budget),
-        "What somebody with this release and all other records can learn at most about one record:",
+        "What somebody with this release and all other "
+        f"{report.guarantee.unit}s can learn at most about one {report.guarantee.unit}:",
         "\n".join(f"- {said}" for said in report.lines),
         f"It says nothing about how {good}.",
         *numbers,

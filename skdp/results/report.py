@@ -80,8 +80,9 @@ class PrivacyReport:
     true_positive_rates : dict of float to float
         By false positive rate, the largest true positive rate of such a test.
     suspicions : dict of float to float
-        By probability that an attacker assigned to a record beforehand, the largest one afterwards.
-        Where the loss has no bound, it is that of a loss that occurs with probability 0.999.
+        By probability that an attacker assigned to a record or a person beforehand, the largest one
+        afterwards. Where the loss has no bound, it is that of a loss that occurs with probability
+        0.999.
     budget : BudgetTotal
         The promise of all releases of the ledger together.
     checks : tuple of str
@@ -132,10 +133,11 @@ class PrivacyReport:
         if math.isinf(promise.epsilon):
             yield "Nothing is hidden: the release is exact."
             return
-        some = "" if promise.n_samples is None else f"of the {promise.n_samples} records "
+        unit, all_records = promise.unit, " with all records" if promise.unit == "person" else ""
+        one = unit if promise.n_samples is None else f"of the {promise.n_samples} {unit}s"
         yield (
-            f"If one {some}is replaced by another, the probability of each possible result "
-            f"changes by a factor of at most {math.exp(min(promise.epsilon, 700)):.3g} "
+            f"If one {one}{all_records} is replaced by another, the probability of each possible "
+            f"result changes by a factor of at most {math.exp(min(promise.epsilon, 700)):.3g} "
             f"(epsilon={promise.epsilon:g})."
         )
         if promise.delta:
@@ -146,22 +148,25 @@ class PrivacyReport:
                 "How much one record can change was measured on records of a public source, which "
                 "stands for the private ones. The promise is for tables of such records. It may "
                 f"fail for {percent(promise.gamma)} of the pairs of tables that differ in one "
-                "record (gamma)."
+                f"{unit} (gamma)."
             )
         else:
-            yield "This holds for every record, also for an unusual one."
+            yield f"This holds for every {unit}, also for an unusual one."
 
     def _gains(self) -> Iterator[tuple[str, str]]:
         """Yield what can be learned at most about one record: a sentence and a number."""
         right = percent(0.5 + self.advantage / 2)
-        yield "Right guesses which of two candidates the record is (a coin: 50%)", right
+        unit = self.guarantee.unit
+        yield f"Right guesses which of two candidates the {unit} is (a coin: 50%)", right
         for before, after in self.suspicions.items():
             yield (
                 f"Somebody who was {percent(before)} sure of a fact becomes at most",
                 percent(after),
             )
         for rate, found in self.true_positive_rates.items():
-            said = f"Records found by a test that is wrong for {percent(rate)} of others"
+            said = (
+                f"{unit.capitalize()}s found by a test that is wrong for {percent(rate)} of others"
+            )
             yield said, percent(found)
 
     def _limits(self) -> Iterator[str]:
@@ -170,17 +175,16 @@ class PrivacyReport:
         if promise.gamma:
             yield (
                 f"For {percent(promise.gamma)} of the pairs of tables (gamma) nothing is promised: "
-                "the release may show more of the record in which they differ. Nobody knows which "
-                "records these are, but unusual ones are at risk. Records unlike the public ones "
-                "may not be covered."
+                f"the release may show more of the {promise.unit} in which they differ. Nobody "
+                f"knows which {promise.unit}s these are, but unusual ones are at risk. Records "
+                "unlike the public ones may not be covered."
             )
         if promise.delta:
             yield "With a probability of at most 0.001 somebody becomes surer than that."
-        yield "A person with several records is protected less: two at least double the epsilon."
         yield "What many records have in common is not hidden."
         yield (
-            "The number of records, the names and types of the columns, the class labels and all "
-            "settings count as public."
+            f"The number of {promise.unit}s, the names and types of the columns, the class labels "
+            "and all settings count as public."
         )
         yield "The time and the memory that the fit took are not covered."
 
@@ -188,7 +192,7 @@ class PrivacyReport:
         """Yield the epsilons that others published, with that of the release in its place."""
         own = self.guarantee.epsilon
         yield ("A smaller epsilon shows less. It protects what stands beside it:",)
-        rows = PUBLISHED | {"This release: one record": (f"{own:g}", own)}
+        rows = PUBLISHED | {f"This release: one {self.guarantee.unit}": (f"{own:g}", own)}
         for said, (number, _) in sorted(rows.items(), key=lambda row: row[1][1]):
             yield said, number
         theirs = "The others promise it for all records, without a gamma. "
@@ -204,14 +208,16 @@ class PrivacyReport:
             "No attack on the release was tried. The promise does not need one, but an attack "
             "can find errors of the software: skdp.audit tries it, report(audit=...) shows how.",
         )
-        known = "By somebody who has the release, all other records, and any computer:"
+        unit = self.guarantee.unit
+        known = f"By somebody who has the release, all other {unit}s, and any computer:"
         average = (
             "The share of right guesses is an average over all results that the noise can give. "
             "How sure somebody becomes is for the one result that shows most."
         )
         yield "What was released", [(said,) for said in self._facts()]
         yield "What is promised", [(said,) for said in self._promise()]
-        yield "What can be learned at most about one record", [(known,), *self._gains(), (average,)]
+        learned = f"What can be learned at most about one {unit}"
+        yield learned, [(known,), *self._gains(), (average,)]
         limits = (*conditions, *self._limits())
         yield "What it rests on, and what is not covered", [(said,) for said in limits]
         yield "Is this usual?", [*self._usual()]
@@ -295,7 +301,8 @@ def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
     if promise.alone:
         start = "It was charged to no ledger. All such releases of its process, up to this one,"
         return f"{start} cost together {budget}."
-    return f"With all earlier releases of its ledger: {budget}."
+    of_record = ", for one record" if promise.unit == "person" else ""
+    return f"With all earlier releases of its ledger{of_record}: {budget}."
 
 
 def make_report(

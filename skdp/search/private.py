@@ -30,6 +30,7 @@ from skdp.mechanisms.noise import byte_source
 from skdp.plan import Payment, ReleasePlan, draw_seed, of_each
 from skdp.planning.checks import check_holds_no_record, check_parameters, data_check
 from skdp.planning.making import Draft, least_promise, make_plan
+from skdp.planning.persons import check_unit
 from skdp.planning.preparation import prepare, rehearse_methods
 from skdp.planning.ways import way_of
 from skdp.result import Release
@@ -181,6 +182,8 @@ class PrivateSearchCV(PrivateModel):
             raise TypeError("PrivateSearchCV takes no sample_weight in fit. Got sample_weight.")
         candidates = list_candidates(self.estimator, self.param_grid, "PrivateSearchCV")
         models = [_set(self.estimator, params, len(candidates)) for params in candidates]
+        for model in models:
+            check_unit(model, None, "PrivateSearchCV.fit")  # it takes none
         ways = [*map(check_parameters, models)]
         n_runs = RUNS_FOR_EACH * len(models) if self.n_runs is None else self.n_runs
         check_count("n_runs", n_runs, "PrivateSearchCV", at_most=2**31)
@@ -305,6 +308,7 @@ def price(fits: Sequence[PrivacyGuarantee], n_runs: int) -> PrivacyGuarantee:
         all_hold,
         epsilon=above(3 * exact(max(each.epsilon for each in fits))),
         delta=above(n_runs * finite(max(each.delta for each in fits))),
+        clipped=fits[0].clipped,
         oracle=all_hold.oracle and f"{all_hold.oracle}, of the {n} records of a fit",
         code=None,
     )

@@ -92,7 +92,7 @@ class Coefficients(Statistic):
         self.radius = math.hypot(self.front.radius, self.constant)
         self.shape = (1, self.n_features + (self.constant != 0))
 
-    def bound(self, order: float, n_samples: int) -> float:
+    def bound(self, order: float, n_samples: int, n_more: int = 0) -> float:
         """Return how far one record can move the computed coefficients."""
         most = MOST_CURVED / self.loss.curvature
         if not n_samples * self.C * self.radius**2 <= most:
@@ -124,16 +124,16 @@ class Coefficients(Statistic):
         """Return the length of the computed gradient with which the solver stops."""
         return 1e-9 * self.C * self.radius + self._rounding(n_samples)
 
-    def __call__(self, X: Container, y: NDArray | None) -> Matrix:
+    def __call__(self, X: Container, y: NDArray | None, weights: NDArray | None = None) -> Matrix:
         """Minimize; the distance to the minimizer is at most the length of the gradient."""
         rows = with_constant(X, self.constant)
         signs = np.where(self.is_second(y), 1.0, -1.0)
-        weights, left = np.zeros(rows.shape[1]), math.inf
+        found, left = np.zeros(rows.shape[1]), math.inf
         for width in self.loss.widths:
-            weights, left = self._descend(rows, signs, weights, width)
+            found, left = self._descend(rows, signs, found, width)
         if left > self._tolerance(len(signs)):
             raise FloatingPointError("the solver did not reach its tolerance")
-        return weights[None]
+        return found[None]
 
     def is_second(self, y: NDArray | None) -> NDArray[np.bool_]:
         """Tell which labels are the second class."""

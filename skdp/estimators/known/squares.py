@@ -56,9 +56,10 @@ class LeastSquares(Statistic):
         longest = (widest**2 + (math.sqrt(2) - 1) * self.largest) / math.sqrt(2)
         self.l1 = min(math.sqrt(self.shape[1]) * self.l2, 2 * longest)
 
-    def __call__(self, X: Container, y: NDArray | None) -> Matrix:
+    def __call__(self, X: Container, y: NDArray | None, weights: NDArray | None = None) -> Matrix:
         rows = self.rows(X, y)
-        return (self.scales * triangle(mean_product(rows, rows)))[None]
+        weighed = rows if weights is None else rows * weights[:, None]
+        return (self.scales * triangle(mean_product(weighed, rows)))[None]
 
     def rows(self, X: Container, y: NDArray | None) -> Matrix:
         """Return v for each record, with the response scaled to [-1, 1] and clipped."""

@@ -61,6 +61,7 @@ class Statistic(ABC):
     name: str  # name of the mean
     content: str  # what the mean is of, in words
     is_mean = True  # whether it is a mean over the records, and not only bounded like one
+    is_scaled = False  # whether `put` makes the same model of a mean times a number near 1
 
     errors: Matrix | float = 0.0  # standard errors of the released mean
     usual: Matrix | None = None  # the mean that a prior expects; None without a prior
@@ -89,18 +90,23 @@ class Statistic(ABC):
         """Set the bounds, or refuse a configuration without a bound."""
 
     @abstractmethod
-    def __call__(self, X: Container, y: NDArray | None) -> Matrix:
-        """Return the mean over clipped records."""
+    def __call__(self, X: Container, y: NDArray | None, weights: NDArray | None = None) -> Matrix:
+        """Return the mean over clipped records, each times its weight."""
 
     @abstractmethod
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         """Set the attributes of a copy of the public fit from the mean."""
 
-    def bound(self, order: float, n_samples: int) -> float:
-        """Bound how far one record can move the mean, in the norm of this order."""
+    def bound(self, order: float, n_samples: int, n_more: int = 0) -> float:
+        """Bound how far one record can move the mean, in the norm of this order.
+
+        So can a person, whose records have weights of a sum of at most 1: convex combinations of
+        the terms, or of these and 0, are no farther apart than two terms, or than one and 0. No
+        term is larger than the largest change. Sums over `n_more` terms add to the rounding.
+        """
         moved, spread = (self.l1, math.sqrt(math.prod(self.shape))) if order == 1 else (self.l2, 1)
         # two sums, each off by at most n + 8 units in the last place of the sum of its sizes
-        rounding = (n_samples + 8) * 2.0**-52 * self.largest * spread
+        rounding = (n_samples + n_more + 8) * 2.0**-52 * self.largest * spread
         return ROUND_UP * (moved / n_samples + rounding)
 
 
@@ -118,8 +124,10 @@ class Products(Statistic):
         """Return the features of each clipped record: x and, unless it is 0, a constant."""
         return with_constant(X, self.constant)
 
-    def __call__(self, X: Container, y: NDArray | None) -> Matrix:
-        return mean_product(self.codes(y, X.shape[0]), self.features(X))
+    def __call__(self, X: Container, y: NDArray | None, weights: NDArray | None = None) -> Matrix:
+        codes = self.codes(y, X.shape[0])
+        codes = codes if weights is None else codes * weights[:, None]
+        return mean_product(codes, self.features(X))
 
     def _measure(
         self,

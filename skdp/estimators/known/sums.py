@@ -25,6 +25,7 @@ LEAST_SIGNAL = 1e-3  # with less the majority is predicted anyway
 class Counts(OfClasses):
     """Class counts and sums of each column and class, for a MultinomialNB."""
 
+    is_scaled = True
     name = "class_sums"
     content = "count and column sums of each class, over the number of records"
 
@@ -48,6 +49,7 @@ class Counts(OfClasses):
 class ClassMoment(OfClasses):
     """The moment of a MomentClassifier; of two classes and no public records the mean of x too."""
 
+    is_scaled = True
     name = "moment_"
     content = "mean product of the code of the class and the features"
 

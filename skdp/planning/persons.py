@@ -1,0 +1,65 @@
+"""Whether a release is about records or about persons, and which ways serve persons."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from skdp.core.checks import check_real, check_rules, shown
+from skdp.core.dataset import as_dataset
+from skdp.core.persons import first_of_each, with_persons
+from skdp.core.types import Container
+from skdp.sensitivity.bounds import KnownSensitivity
+from skdp.tables.release import ClassTables
+
+
+def unit_of(sensitivity: object, groups: Container, owner: str) -> str:
+    """Return the unit of a promise; refuse groups where no bound of a person is known."""
+    if groups is None or groups is False:
+        return "record"
+    is_bound = isinstance(sensitivity, KnownSensitivity) and not sensitivity.gamma
+    is_known = isinstance(sensitivity, str) and sensitivity == "known"
+    if not (is_bound or is_known or isinstance(sensitivity, ClassTables | Real)):
+        raise ValueError(
+            f"The 'groups' parameter of {owner} is for a sensitivity that is known on paper: "
+            f"'known', ClassTables, a KnownSensitivity or a number. Got {shown(sensitivity)}. Take "
+            "one of these."
+        )
+    return "person"
+
+
+def check_unit(model: Any, groups: Container, owner: str) -> str:
+    """Check what a PrivateEstimator says of persons, and return the unit of its promise."""
+    rule = "be 'person', or None for persons where groups are given"
+    is_unit = model.unit is None or (isinstance(model.unit, str) and model.unit == "person")
+    check_rules("PrivateEstimator", unit=(model.unit, is_unit, rule))
+    name = "records_per_person"
+    most = check_real(name, model.records_per_person, "PrivateEstimator", 1.0, closed="l")
+    unit = unit_of(model.sensitivity, groups, owner)
+    if unit == "record" and model.unit is not None:
+        raise ValueError(
+            f"The 'groups' parameter of {owner} must be given with unit='person'. Got None. Pass "
+            "the ids of the persons. A search of scikit-learn hands them on after "
+            "set_config(enable_metadata_routing=True) and set_fit_request(groups=True)."
+        )
+    if most != 1 and (unit == "record" or model.sensitivity != "known"):
+        raise ValueError(
+            "The 'records_per_person' parameter of PrivateEstimator must be 1 without groups, and "
+            f"with any sensitivity but 'known'. Got {most:g}. Leave it out."
+        )
+    return unit
+
+
+def without_ids(like: Container, groups: Container, owner: str) -> Container:
+    """Take the column of ids out of the records that show the form of a plan."""
+    if isinstance(groups, bool | None):
+        return like
+    if not isinstance(groups, str):
+        raise TypeError(
+            f"The 'groups' parameter of {owner} must be True for a plan of persons, or the name of "
+            f"the column of ids in 'like'. Got {type(groups).__name__}. Pass the ids to execute."
+        )
+    if like is None:
+        return like
+    dataset = as_dataset(like, f"The 'like' parameter of {owner}")
+    return first_of_each(with_persons(dataset._replace(groups=groups))).parts

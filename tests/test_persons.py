@@ -1,0 +1,434 @@
+"""Persons with several records: bounds, ids, what is said, and what is shown of the numbers."""
+
+import datetime
+import decimal
+import pickle
+import re
+import uuid
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn import config_context
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from skdp import (
+    BernsteinTransformer,
+    ClassTables,
+    ClipNorm,
+    KnownSensitivity,
+    L2LaplaceMechanism,
+    LaplaceMechanism,
+    MomentClassifier,
+    Number,
+    PrivacyGuarantee,
+    PrivateEstimator,
+    PrivateSearchCV,
+    PublicDataOracle,
+    SampleAndAggregate,
+    Schema,
+    SensitivitySampler,
+    load,
+    plan_release,
+    release,
+)
+from skdp.accounting import PrivacyAccountant
+from skdp.accounting.tally import compose
+from skdp.bounds import count_bound, mean_bound
+from skdp.core.dataset import Dataset
+from skdp.core.persons import N_TOGETHER, Persons, arrange, draw_one, slots, with_persons
+from tests.known_cases import CASES, extreme_records, target_of, terms
+
+EXACT = LaplaceMechanism(np.inf, code=None)
+N = 37
+
+
+def visits(n=N, seed=0):
+    """Persons with 1 to 12 visits, in no order, and whose they are."""
+    rng = np.random.default_rng(seed)
+    groups = rng.permutation(np.repeat(np.arange(n), rng.integers(1, 13, n)))
+    X = rng.normal(size=(len(groups), 3)) + (groups % 2)[:, None]
+    return X, (groups % 2 + (rng.random(len(groups)) < 0.2)) % 2, groups
+
+
+def moments(mechanism=EXACT, **options):
+    options = {"sensitivity": "known", "classes": [0, 1]} | options
+    return PrivateEstimator(
+        make_pipeline(ClipNorm(1.0), MomentClassifier()), mechanism=mechanism, **options
+    )
+
+
+def numbered(ids, X=None):
+    X = np.zeros((len(ids), 1)) if X is None else X
+    return with_persons(Dataset(X, groups=ids)).groups.tolist()
+
+
+# --- bounds
+
+
+def of_persons(rng, target, n_classes, n_persons=400):
+    """Weighed sums of the terms of persons with 1 to 40 extreme records, alike or not."""
+    counts = rng.choice([1, 1, 2, 3, 7, 40], n_persons)
+    starts = np.cumsum(counts) - counts
+    X, y = extreme_records(rng, counts.sum(), n_classes or 0)
+    are_alike = np.repeat(rng.random(n_persons) < 0.6, counts)
+    rows = np.where(are_alike, np.repeat(starts, counts), np.arange(len(X)))
+    weights = np.repeat(1 / np.maximum(counts, target.records_per_person), counts)
+    return np.add.reduceat(terms(target, X[rows], y[rows]) * weights[:, None], starts)
+
+
+@pytest.mark.loop("case", range(len(CASES)))
+def test_no_person_moves_a_mean_by_more_than_its_bound(case):
+    clips, estimator, n_classes, *_ = CASES[case]
+    target, rng = target_of(clips, estimator, n_classes), np.random.default_rng(case)
+    of_records = [target.bound(order) for order in (1, 2)]
+    target.weigh_persons(7 if target.statistic.is_scaled else 1)
+    for order, of_record in zip((1, 2), of_records, strict=True):
+        one, another = (of_persons(rng, target, n_classes) for _ in range(2))
+        moved = np.linalg.norm(one - another, order, axis=1).max() / target.n_samples
+        alone = np.linalg.norm(one, order, axis=1).max() / target.n_samples
+        assert max(moved, alone) <= target.bound(order)
+        assert moved > 0.3 * target.bound(order)
+        assert of_record < target.bound(order) < of_record * (1 + 1e-8)
+
+
+def test_a_mean_of_persons_is_that_of_their_weighed_records():
+    X, y, groups = visits()
+    for most in (1, 5):
+        model = moments(records_per_person=most).fit(X, y, groups=groups)
+        target = model.plan_.target
+        weights = 1 / np.maximum(np.bincount(groups)[groups], most)
+        rows = target.steps.transform(X)
+        expected = N**-1 * len(X) * target.statistic(rows, y, weights)
+        np.testing.assert_allclose(model._release.numbers["class_moments"], expected, rtol=1e-12)
+
+
+def test_records_stand_at_places_that_no_other_person_moves():
+    counts = np.array([3, 1, 2])
+    rows = Dataset(np.array([0, 1, 2, 10, 20, 21]))
+    seen = [
+        (part.X.tolist(), w.tolist())
+        for each in slots(Persons(rows, counts), 2)
+        for part, w in each
+    ]
+    assert seen == [
+        ([0, 10, 20], [1 / 3, 1 / 2, 1 / 2]),
+        ([1, 10, 21], [1 / 3, 0, 1 / 2]),
+        ([2, 10, 20], [1 / 3, 0, 0]),
+    ]
+    assert len([*slots(Persons(Dataset(np.arange(2500)), np.ones(2500, int)), 1)]) == -(
+        -2500 // N_TOGETHER
+    )
+
+
+def test_the_order_of_persons_is_uniform_and_one_record_of_each_is_drawn():
+    rng, found, drawn = np.random.default_rng(0), set(), set()
+    dataset = with_persons(Dataset(np.arange(5), groups=["a", "b", "a", "c", "b"]))
+    for _ in range(300):
+        persons = arrange(dataset, rng)
+        assert persons.rows.n_records == 5
+        first = persons.rows.X[persons.starts]
+        found.add(tuple(first))
+        one = draw_one(persons, rng).X
+        assert sorted(np.array([0, 1, 0, 2, 1])[one]) == [0, 1, 2]
+        drawn |= set(one.tolist())
+    assert len(found) == 6  # each of 3! orders is missed by less than (5/6)^300
+    assert drawn == set(range(5))
+
+
+def test_the_first_rows_of_a_person_are_read_up_to_a_public_number(monkeypatch):
+    monkeypatch.setattr("skdp.core.persons.MOST_ROWS", 2)
+    dataset = with_persons(Dataset(np.arange(7), groups=[0, 1, 0, 0, 1, 2, 0]))
+    persons = arrange(dataset, np.random.default_rng(0))
+    each = np.split(persons.rows.X, persons.starts[1:])
+    assert sorted(part.tolist() for part in each) == [[0, 2], [1, 4], [5]]
+
+
+# --- ids
+
+DAY = datetime.date(2020, 1, 1)
+
+
+@pytest.mark.loop(
+    ("ids", "expected"),
+    [
+        (["a", "b", "a", None], [0, 1, 0]),
+        ([1, "1", 1.0, np.int64(1), np.float32(1)], [0, 1, 0, 0, 0]),
+        ([2**53, 2**53 + 1, float(2**53), np.float64(2**53)], [0, 1, 0, 0]),
+        ([np.nan, 5, float("nan"), pd.NA, pd.NaT, None, np.datetime64("NaT")], [0]),
+        ([(1, 2), (1, 2), (2, 1)], [0, 0, 1]),
+        ([DAY, DAY, uuid.UUID(int=1), decimal.Decimal("NaN")], [0, 0, 1]),
+        ([[1], {}, "a"], [0]),
+        (("a", "b", "a"), [0, 1, 0]),
+        (np.array(["a", "bb", "a"]), [0, 1, 0]),
+        (np.array([b"a", b"b"]), [0, 1]),
+        (np.array([1.5, np.nan, 1.5]), [0, 0]),
+        (np.array(["2020", "NaT", "2020"], dtype="M8[ns]"), [0, 0]),
+        (np.array([1, "1", 1.0, None], dtype=object), [0, 1, 0]),
+        (pd.Series([3, 1, None, 3], dtype="Int64"), [0, 1, 0]),
+        (
+            pd.Series(pd.Categorical([2**60 + 1, None, 2**60], categories=[2**60, 2**60 + 1, 7])),
+            [0, 1],
+        ),
+        (pd.Categorical(["b", "a", None, "b"], categories=["a", "b", "c"]), [0, 1, 0]),
+        (pd.Index(["x", "y", "x"]), [0, 1, 0]),
+        (pd.Series(["x", pd.NA, "x"], dtype="string", index=[5, 5, 1]), [0, 0]),
+        (pl.Series(["x", None, "y", "x"]), [0, 1, 0]),
+        (pl.Series(["x", None, "y", "x"], dtype=pl.Categorical), [0, 1, 0]),
+        (pl.Series([1, None, 2]), [0, 1]),
+    ],
+)
+def test_ids_are_told_apart_one_by_one(ids, expected):
+    assert numbered(ids) == expected
+
+
+def test_a_column_of_ids_is_taken_out_of_any_frame():
+    X, y, groups = visits()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    fits = [
+        moments().fit(frame.assign(who=groups), y, groups="who"),
+        moments().fit(frame, y, groups=groups),
+        moments().fit(pl.from_pandas(frame).with_columns(who=groups), y, groups="who"),
+    ]
+    for model in fits:
+        assert list(model.feature_names_in_) == ["a", "b", "c"]
+        np.testing.assert_allclose(model.estimator_[-1].coef_, fits[0].estimator_[-1].coef_)
+    plan = moments().plan(N, like=(frame.assign(who=0)[:2], y[:2]), groups="who")
+    plan.execute(frame.assign(who=groups), y, groups="who")
+
+
+def test_rows_without_an_id_are_left_out():
+    X, y, groups = visits()
+    ids = groups.astype(object)
+    more = np.vstack([X, np.full((4, 3), 9.0)]), np.append(y, [1, 1, 1, 1])
+    left = moments().fit(*more, groups=[*ids, None, np.nan, pd.NA, []])
+    whole = moments().fit(X, y, groups=groups)
+    np.testing.assert_allclose(left.estimator_[-1].coef_, whole.estimator_[-1].coef_)
+
+
+# --- ways
+
+
+def tables():
+    schema = Schema({name: Number(-3, 3) for name in range(3)}, classes=[0, 1])
+    return ClassTables(schema, random_state=0)
+
+
+WAYS = {
+    "moments": moments,
+    "weighed": lambda **o: moments(L2LaplaceMechanism(1.0), records_per_person=3, **o),
+    "logistic": lambda **o: PrivateEstimator(
+        make_pipeline(ClipNorm(1.0), LogisticRegression(solver="liblinear", C=0.1)),
+        **{"sensitivity": "known", "classes": [0, 1], "mechanism": LaplaceMechanism(1.0)} | o,
+    ),
+    "hinge": lambda **o: PrivateEstimator(
+        make_pipeline(ClipNorm(1.0), LinearSVC(loss="hinge", C=0.01)),
+        **{"sensitivity": "known", "classes": [0, 1], "mechanism": LaplaceMechanism(1.0)} | o,
+    ),
+    "number": lambda **o: PrivateEstimator(
+        GaussianNB(), **{"sensitivity": 1.0, "classes": [0, 1], "mechanism": EXACT} | o
+    ),
+    "tables": lambda **o: PrivateEstimator(
+        GaussianNB(), **{"sensitivity": tables(), "mechanism": LaplaceMechanism(1000.0)} | o
+    ),
+    "density": lambda **o: PrivateEstimator(
+        KernelDensity(),
+        release=BernsteinTransformer(2, feature_range=(-2, 2)),
+        **{"sensitivity": "known", "mechanism": LaplaceMechanism(1.0, code=None)} | o,
+    ),
+}
+
+
+@pytest.mark.parametrize("way", ["weighed", "logistic", "tables", "density"])
+def test_no_number_of_records_is_shown(way, tmp_path):
+    """Two neighboring datasets: one person has 151 records, or 393."""
+    X, y, _ = visits()
+    shown = []
+    for m in (151, 393):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            rows = [*range(60)] + [60] * m
+            ids = [f"secret-{i % 20}" for i in range(60)] + ["secret-20"] * m
+            ledger = PrivacyAccountant(":memory:", epsilon=1e5)
+            model = WAYS[way](accountant=ledger, random_state=0).fit(X[rows], y[rows], groups=ids)
+        paid = [{**row, "time": ""} for row in ledger.rows()]
+        messages = [str(each.message) for each in caught]
+        shown.append([str(model.plan_), str(model.guarantee_), str(paid), messages])
+        model.save(tmp_path / str(m))
+        files = {path.name: path.read_bytes() for path in (tmp_path / str(m)).iterdir()}
+        everything = b"".join([*files.values(), pickle.dumps(model.plan_)])
+        text = "".join(files[name].decode() for name in ("README.md", "release.json"))
+        for number in (m, m + 60):
+            assert not re.search(rf"(?<![\d.]){number}(?![\d.])", text)
+            assert np.array([number]).tobytes() not in everything
+            assert np.array([number], float).tobytes() not in everything
+        assert b"secret" not in everything
+    assert shown[0] == shown[1]
+    assert "one of 21 persons, with all of that person's records" in " ".join(shown[0][1].split())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.loop("way", ["logistic", "hinge", "number", "tables", "density"])
+def test_where_a_bound_is_of_one_record_one_of_each_person_is_read(way):
+    X, y, _ = visits()
+    like = X[:50] if way == "density" else (X[:50], y[:50])
+    of_records, of_persons = (WAYS[way]().plan(N, like, groups=unit) for unit in (None, True))
+    assert of_records.sensitivity.value == of_persons.sensitivity.value
+    assert not of_persons.target.sums_persons
+    assert "one record, drawn anew by each release" in " ".join(str(of_persons).split())
+
+
+def test_a_function_sees_one_record_of_each_person():
+    _, _, groups = visits()
+    seen, bound = [], mean_bound(N, ranges=(0, N))
+
+    def mean(X):
+        seen.append(np.sort(X[:, 0]))
+        return X.mean(axis=0)
+
+    X = groups[:, None].astype(float)
+    noise = LaplaceMechanism(1.0)
+    made = release(mean, X, mechanism=noise, sensitivity=bound, groups=groups)
+    np.testing.assert_array_equal(seen[-1], np.arange(N))
+    assert f"one of {N} persons" in " ".join(str(made.guarantee).split())
+    given = {"like": X[:2], "mechanism": EXACT, "sensitivity": count_bound(N)}
+    plan = plan_release(
+        lambda X: [np.sum(X < 5), np.sum(X >= 5)], n_samples=N, groups=True, **given
+    )
+    assert plan.execute(X, groups=groups).value.tolist() == [5, N - 5]
+
+
+# --- refusals
+
+
+@pytest.mark.loop(
+    ("sensitivity", "prior"),
+    [
+        (SensitivitySampler(PublicDataOracle(*visits(5)[:2])), None),
+        ("aggregate", PublicDataOracle(*visits(5)[:2])),
+        (SampleAndAggregate(), PublicDataOracle(*visits(5)[:2])),
+        (KnownSensitivity(1.0, "l1", N, gamma=0.1, preconditions="some law"), None),
+    ],
+)
+def test_ways_without_a_bound_of_a_person_are_refused(sensitivity, prior):
+    X, y, groups = visits()
+    ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+    model = moments(sensitivity=sensitivity, prior=prior, accountant=ledger)
+    for call in (
+        lambda: model.fit(X, y, groups=groups),
+        lambda: model.plan(N, like=(X, y), groups=True),
+        lambda: release(np.mean, X, mechanism=EXACT, sensitivity=sensitivity, groups=groups),
+    ):
+        with pytest.raises(ValueError, match="known on paper"):
+            call()
+    assert ledger.total().n_releases == 0
+    assert not hasattr(model, "estimator_")
+
+
+def test_wrong_calls_are_refused_and_count_no_record():
+    X, y, groups = visits()
+    model = moments()
+    for call, words in {
+        lambda: model.fit(X, y, groups=groups[1:]): "different lengths",
+        lambda: model.fit(X, y[1:], groups=groups): "different lengths",
+        lambda: model.fit(X, y, groups=groups[:, None]): "one id for each row",
+        lambda: model.fit(X, y, groups="who"): "name of a column",
+        lambda: model.fit(X, y, groups=[None] * len(X)): "at least one person",
+        lambda: model.fit(X, y, np.ones(len(X)), groups): "sample_weight",
+        lambda: model.fit(X[:, :, None], y, groups=groups): "two-dimensional",
+        lambda: moments(unit="person").fit(X, y): "must be given with unit='person'",
+        lambda: moments(unit="person").plan(9, like=(X, y)): "must be given with unit='person'",
+        lambda: moments(unit="patient").fit(X, y): "be 'person'",
+        lambda: moments(records_per_person=3).fit(X, y): "without groups",
+        lambda: moments(records_per_person=0.5).fit(X, y): "in \\[1, inf\\)",
+        lambda: moments(sensitivity=1.0, classes=None).fit(X, y, groups=groups): "must declare",
+        lambda: WAYS["hinge"](records_per_person=3).fit(X, y, groups=groups): "must be 1",
+        lambda: model.plan(N + 1, (X, y), groups=True).execute(X, y, groups=groups): "38 persons",
+        lambda: model.plan(N, (X, y), groups=True).execute(X, y): "must be given",
+        lambda: model.plan(len(X), (X, y)).execute(X, y, groups=groups): "must not be given",
+        lambda: model.plan(N, (X, y), groups=groups): "True for a plan",
+        lambda: PrivateSearchCV(moments(unit="person"), {"mechanism__epsilon": [1.0]}).fit(X, y): (
+            "PrivateSearchCV.fit"
+        ),
+    }.items():
+        with pytest.raises((ValueError, TypeError), match=words) as raised:
+            call()
+        if "sample" not in words:
+            assert str(len(X)) not in str(raised.value)
+
+
+def test_the_unit_must_be_known_to_a_search_of_scikit_learn():
+    X, y, groups = visits()
+    model = moments(L2LaplaceMechanism(1.0), unit="person")
+    grid = {"mechanism__epsilon": [1.0, 2.0]}
+    with pytest.raises(ValueError, match="set_fit_request"):
+        GridSearchCV(model, grid, cv=GroupKFold(2), error_score="raise").fit(X, y, groups=groups)
+    with config_context(enable_metadata_routing=True):
+        asked = model.set_fit_request(groups=True)
+        found = cross_validate(
+            asked, X, y, cv=GroupKFold(3), params={"groups": groups}, return_estimator=True
+        )
+        n_persons = [each.guarantee_.n_samples for each in found["estimator"]]
+        assert sum(n_persons) == 2 * N
+        assert {each.guarantee_.unit for each in found["estimator"]} == {"person"}
+
+
+# --- what is said
+
+
+def test_a_sum_of_promises_is_about_records_where_one_is():
+    person = PrivacyGuarantee(epsilon=1.0, n_samples=10, unit="person")
+    record = PrivacyGuarantee(epsilon=1.0, n_samples=50)
+    assert "A person with several records is not covered." in str(record)
+    assert compose(person, person).unit == "person"
+    for both in (compose(person, record), compose(record, person)):
+        assert (both.unit, both.n_samples) == ("record", 50)
+    with pytest.raises(ValueError, match="'unit'"):
+        PrivacyGuarantee(epsilon=1.0, unit="visit")
+
+
+def test_a_saved_release_of_persons_says_so(tmp_path):
+    X, y, groups = visits()
+    moments(L2LaplaceMechanism(1.0)).fit(X, y, groups=groups).save(tmp_path / "folder")
+    assert load(tmp_path / "folder").guarantee.unit == "person"
+    card = (tmp_path / "folder" / "README.md").read_text()
+    assert "two candidates for a person" in card
+    assert "all other persons" in card
+
+
+def test_persons_with_visits_as_the_guide_measures_them():
+    """Mixed effects, 2,000 persons: accuracy by record at epsilon .3, 1/max(m, 7)."""
+    from scipy.special import expit
+
+    spread = np.random.default_rng(5).normal(size=(6, 6)) / np.sqrt(6)
+    slopes = np.random.default_rng(6).normal(size=6)
+
+    def make(n, rng):
+        person = rng.normal(size=(n, 6)) @ spread
+        groups = np.repeat(np.arange(n), 1 + rng.binomial(19, expit(-0.9 + person[:, 0])))
+        X = person[groups] + 0.6 * rng.normal(size=(len(groups), 6)) @ spread
+        odds = 1.5 * X @ slopes + 1.5 * rng.normal(size=n)[groups] - 1.0
+        return X, (rng.random(len(groups)) < expit(odds)).astype(int), groups
+
+    rng = np.random.default_rng(0)
+    public, private, test = make(500, rng), make(2000, rng), make(2000, rng)
+    scaler = StandardScaler().fit(public[0])
+    radius = np.median(np.linalg.norm(scaler.transform(public[0]), axis=1))
+    pipeline = make_pipeline(FrozenEstimator(scaler), ClipNorm(radius), MomentClassifier())
+    options = {"sensitivity": "known", "classes": [0, 1], "records_per_person": 7}
+    scores = []
+    for seed in range(4):
+        model = PrivateEstimator(
+            pipeline, mechanism=L2LaplaceMechanism(0.3), random_state=seed, **options
+        )
+        scores.append(model.fit(*private[:2], groups=private[2]).score(*test[:2]))
+    assert np.mean(scores) == pytest.approx(0.835, abs=0.015)
