@@ -133,10 +133,10 @@ class PrivacyReport:
         if math.isinf(promise.epsilon):
             yield "Nothing is hidden: the release is exact."
             return
-        unit, all_records = promise.unit, " with all records" if promise.unit == "person" else ""
+        unit, whole = promise.unit, " with all records" if promise.unit == "person" else ""
         one = unit if promise.n_samples is None else f"of the {promise.n_samples} {unit}s"
         yield (
-            f"If one {one}{all_records} is replaced by another, the probability of each possible "
+            f"If one {one} is replaced by another{whole}, the probability of each possible "
             f"result changes by a factor of at most {math.exp(min(promise.epsilon, 700)):.3g} "
             f"(epsilon={promise.epsilon:g})."
         )
@@ -145,10 +145,10 @@ class PrivacyReport:
             yield f"This may fail by chance in 1 of {cases:,} cases (delta={promise.delta:g})."
         if promise.gamma:
             yield (
-                "How much one record can change was measured on records of a public source, which "
-                "stands for the private ones. The promise is for tables of such records. It may "
-                f"fail for {percent(promise.gamma)} of the pairs of tables that differ in one "
-                f"{unit} (gamma)."
+                f"How much one {unit} can change was measured on records of a public source (the "
+                "oracle), which stands for the private ones. The promise is for tables of such "
+                f"records. It may fail for {percent(promise.gamma)} of the pairs of tables that "
+                f"differ in one {unit} (gamma)."
             )
         else:
             yield f"This holds for every {unit}, also for an unusual one."
