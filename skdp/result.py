@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import pickle
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -257,7 +258,7 @@ class Release(HasIntervals):
         checks = tuple(str(each).partition("\n")[0] for each in audits)
         named = self.plan.partition("\n")[0].removeprefix("Plan: ")
         return make_report(
-            title or named.replace("<lambda>", "a function"),
+            title or re.sub(r"[\w.]*<lambda>", "a function", named),
             *(self.guarantee, law, self.budget, checks),
             record=record,
             purpose=purpose,
