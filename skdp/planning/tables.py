@@ -227,10 +227,6 @@ def check_declared(schema: Schema, n_samples: int | None, dataset: Dataset) -> D
     _, n = schema.read(X, y)
     if not n:
         raise ValueError("X has no records: at least 1 is required. Got parts of 0.")
-    if n_samples not in (None, n):
-        raise ValueError(
-            f"X must have the {n_samples} records that are declared as 'n_samples'. Got {n}."
-        )
     others = [name for name in X.columns if name not in schema.columns] if is_table(X) else []
     if others:
         raise ValueError(
@@ -268,6 +264,12 @@ def draft_tables(
         raise TypeError(
             "The 'mechanism' parameter must be a LaplaceMechanism or a GaussianMechanism with "
             f"ClassTables, whose counts have such noise. Got {type(mechanism).__name__}."
+        )
+    if chosen.n_samples not in (None, example.n_records):
+        raise ValueError(
+            "The 'n_samples' parameter of ClassTables must be the number of records. Got "
+            f"{shown(chosen.n_samples)}, and {example.n_records} records. Leave it None for records "
+            "in memory."
         )
     example = declared(example)
     number = public_seed(seed, "random_state", "ClassTables")

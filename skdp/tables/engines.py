@@ -15,6 +15,8 @@ import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 MOST_CODES = 2**30  # most bytes of the cells of all rows that come here
-LARGEST = sys.float_info.max
+FEW, LARGEST = 8, sys.float_info.max
 NUMBER = r"^[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?$"
 TYPES = {"Boolean", "String", "Categorical", "Enum"}  # beside numbers
 FAILED = (
@@ -237,13 +239,17 @@ def _cell(name: str, dtype: Any, column: Number | Category, most: int) -> nw.Exp
     def holds(some: list[int]) -> nw.Expr:
         numbers = [keys[place] for place in some if isinstance(keys[place], float)]
         words = [keys[place] for place in some if isinstance(keys[place], str)]
-        tests = [number.is_in(numbers)] * bool(numbers)
-        tests += [value.cast(nw.String).is_in(words)] * bool(words)
-        return tests[0] if len(tests) == 1 else tests[0] | tests[1]
+        tests = [*_among(number, numbers), *_among(value.cast(nw.String), words)]
+        return reduce(or_, tests)
 
     others = range(1, len(keys))
     places = [0, *(place for place in others if is_text or isinstance(keys[place], float))]
     return nw.when(~value.is_null()).then(_nested(places, holds)).otherwise(nw.lit(0))
+
+
+def _among(value: nw.Expr, some: list) -> list[nw.Expr]:
+    """List tests of which one holds for some values: few of them are faster one by one."""
+    return [value == each for each in some] if len(some) <= FEW else [value.is_in(some)]
 
 
 def _nested(places: list[int], holds: Callable[[list[int]], nw.Expr]) -> nw.Expr:

@@ -243,6 +243,8 @@ def test_an_estimator_learns_from_an_engine_and_a_plan_serves_its_table():
     assert plan.execute(rows.lazy(), "y").guarantee == plan.guarantee
     with pytest.raises(ValueError, match="The engine counts 10"):
         plan.execute(rows.head(10).lazy(), "y")
+    with pytest.raises(ValueError, match="Got 9, and 5000 records"):
+        private(ClassTables(FEW, n_samples=9)).fit(X, y)
 
 
 def test_a_plan_says_that_cells_of_many_rows_are_not_fetched(monkeypatch):
