@@ -267,9 +267,8 @@ def draft_tables(
         )
     if chosen.n_samples not in (None, example.n_records):
         raise ValueError(
-            "The 'n_samples' parameter of ClassTables must be the number of records. Got "
-            f"{shown(chosen.n_samples)}, and {example.n_records} records. Leave it None for records "
-            "in memory."
+            "The 'n_samples' parameter of ClassTables must be the number of records, or None. Got "
+            f"{shown(chosen.n_samples)}, and {example.n_records} records."
         )
     example = declared(example)
     number = public_seed(seed, "random_state", "ClassTables")

@@ -5,8 +5,8 @@ rows of each (cell, label), and only these counts come here. Where a score is co
 of all rows come too, a byte for each entry.
 
 A cell is the one of `Number.cells` and `Category.cells`, with two exceptions. A text counts as a
-number if it is written in the digits 0 to 9, and not as "1_0", say. A decimal number is rounded to
-a double by the engine.
+number if it is written in at most 80 of the digits 0 to 9, and not as "1_0", say. A decimal number
+is rounded to a double by the engine.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from string import whitespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from skdp.core.room import quiet
 from skdp.core.types import Container, Matrix
 from skdp.tables.columns import Category, Number
 from skdp.tables.encoder import ClassTableEncoder
+from skdp.tables.law import MOST
 from skdp.tables.schema import Schema, check_type
 from skdp.tables.values import canonical
 
@@ -52,23 +54,12 @@ class EngineTable(Elsewhere):
     frame: nw.LazyFrame
     schema: Schema
     y: str
-    n_records: int
+    types: dict[str, Any]
 
     @property
-    def shape(self) -> tuple[int, int]:  # type: ignore[override]
-        """The number of rows and of declared columns."""
-        return self.n_records, len(self.schema.columns)
-
-    @property
-    def columns(self) -> list:  # type: ignore[override]
-        """The declared columns."""
-        return [*self.schema.columns]
-
-    @property
-    def dtypes(self) -> list[str]:  # type: ignore[override]
-        """Their types, without categories, which may be private."""
-        types = self.frame.collect_schema()
-        return [_kind(types[name]) for name in self.columns]
+    def n_records(self) -> int:
+        """The number of rows, as it is declared."""
+        return self.shape[0]
 
     def check_count(self) -> None:
         """Refuse a table of another number of rows than declared: nothing else is looked at."""
@@ -110,7 +101,7 @@ class EngineTable(Elsewhere):
         import narwhals as nw
 
         label, *cells = self._expressions(most, encoder.n_cells)
-        kind = nw.Int8 if self._width == 1 else nw.Int16 if self._width == 2 else nw.Int32
+        kind = {1: nw.Int8, 2: nw.Int16, 4: nw.Int32}[self._width]
         asked = {str(place): cell.cast(kind) for place, cell in enumerate([*cells, label])}
         *codes, labels = _fetch(self.frame.select(**asked)).values()
         if len(labels) != self.n_records:
@@ -121,23 +112,18 @@ class EngineTable(Elsewhere):
     def _width(self) -> int:
         """The number of bytes of a cell."""
         columns = [*self.schema.columns.values(), self.schema.response]
-        most = max(len(each.values) if isinstance(each, Category) else 2 for each in columns)
-        return 1 if most <= 2**7 else 2 if most <= 2**15 else 4
+        return np.min_scalar_type(-max(each.n_cells(MOST) for each in columns)).itemsize
 
     @property
     def is_small(self) -> bool:
         """Whether the cells of all rows may come here."""
-        return self.n_records * (len(self.schema.columns) + 1) * self._width <= MOST_CODES
+        return self.n_records * (self.shape[1] + 1) * self._width <= MOST_CODES
 
     def _expressions(self, most: int, n_cells: int) -> list[nw.Expr]:
         """Write the label and the cells of the declared columns."""
-        types = self.frame.collect_schema()
-        label = _cell(self.y, types[self.y], self.schema.response, most)
-        columns = self.schema.columns.items()
-        return [
-            label,
-            *(_cell(str(name), types[str(name)], each, n_cells) for name, each in columns),
-        ]
+        declared = [(self.y, self.schema.response, most)]
+        declared += [(str(name), each, n_cells) for name, each in self.schema.columns.items()]
+        return [_cell(name, self.types[name], each, finest) for name, each, finest in declared]
 
 
 @dataclass(frozen=True)
@@ -197,7 +183,9 @@ def engine_table(X: Container, y: object, schema: Schema, n: int | None) -> Engi
     for name, column in {**schema.columns, y: schema.response}.items():
         is_read = types[name].is_numeric() or _kind(types[name]) in TYPES
         check_type(f"column {name!r}", column, types[name] if is_read else np.dtype("V"))
-    return EngineTable(frame, schema, y, n)
+    columns = [*map(str, schema.columns)]
+    kinds = [_kind(types[name]) for name in columns]  # without categories, which may be private
+    return EngineTable((n, len(columns)), columns, kinds, frame, schema, y, dict(types))
 
 
 def _kind(dtype: Any) -> str:
@@ -275,6 +263,10 @@ def _number_of(text: nw.Expr) -> nw.Expr:
     """Read a text as a number; null where it is none, so that no cast fails."""
     import narwhals as nw
 
-    text = text.str.strip_chars()
-    is_number = text.str.contains(NUMBER) & ~text.str.contains("[^0-9eE.+-]")
-    return nw.when(is_number).then(text).otherwise(nw.lit(None, nw.String)).cast(nw.Float64)
+    text = text.str.strip_chars(whitespace)
+    return (
+        nw.when(text.str.contains(NUMBER))
+        .then(text)
+        .otherwise(nw.lit(None, nw.String))
+        .cast(nw.Float64)
+    )
