@@ -217,7 +217,7 @@ def check_declared(schema: Schema, n_samples: int | None, dataset: Dataset) -> D
     X, y = dataset.X, dataset.y
     if (table := engine_table(X, y, schema, n_samples)) is not None:
         if table is not X:  # else it is an example, of which no row is counted
-            table.check_count()
+            table.check()
         return Dataset(table)
     if y is None:
         raise ValueError(

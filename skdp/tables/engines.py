@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from string import whitespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from skdp.core.room import quiet
 from skdp.core.types import Container, Matrix
 from skdp.tables.columns import Category, Number
 from skdp.tables.encoder import ClassTableEncoder
-from skdp.tables.law import MOST
+from skdp.tables.law import FEWEST, MOST
 from skdp.tables.schema import Schema, check_type
 from skdp.tables.values import canonical
 
@@ -61,10 +60,11 @@ class EngineTable(Elsewhere):
         """The number of rows, as it is declared."""
         return self.shape[0]
 
-    def check_count(self) -> None:
-        """Refuse a table of another number of rows than declared: nothing else is looked at."""
+    def check(self) -> None:
+        """Refuse what the engine cannot count, and another number of rows than is declared."""
         import narwhals as nw
 
+        _asked("the types of the cells", lambda: self._statement(FEWEST, FEWEST).collect_schema())
         counted = _asked("the number of rows", lambda: _fetch(self.frame.select(nw.len())))
         n = int(next(iter(counted.values()))[0])
         if n != self.n_records:
@@ -74,7 +74,18 @@ class EngineTable(Elsewhere):
             )
 
     def counts(self, sizes: Sequence[int], most: int, n_cells: int) -> list[NDArray[np.int64]]:
-        """Let the engine count the rows of each cell and label, in one statement."""
+        """Let the engine count the rows of each cell and label."""
+        found = _fetch(self._statement(most, n_cells))
+        n_classes = self.schema.response.n_cells(most)
+        tables = [np.zeros((size, n_classes), dtype=np.int64) for size in sizes]
+        for table, cell, label, n in zip(*(found[each].tolist() for each in found), strict=True):
+            tables[int(table)][int(cell), int(label)] += int(n)
+        if any(table.sum() != self.n_records for table in tables):
+            raise ValueError("The number of rows has changed since they were counted.")
+        return tables
+
+    def _statement(self, most: int, n_cells: int) -> nw.LazyFrame:
+        """Write the counts of all columns as one statement, of which no row is read."""
         import narwhals as nw
 
         label, *cells = self._expressions(most, n_cells)
@@ -85,14 +96,7 @@ class EngineTable(Elsewhere):
             .select(nw.lit(place).alias("table"), "cell", "label", "n")
             for place, cell in enumerate(cells)
         ]
-        found = _fetch(nw.concat(counted, how="vertical"))
-        n_classes = self.schema.response.n_cells(most)
-        tables = [np.zeros((size, n_classes), dtype=np.int64) for size in sizes]
-        for table, cell, label, n in zip(*(found[each].tolist() for each in found), strict=True):
-            tables[int(table)][int(cell), int(label)] += int(n)
-        if any(table.sum() != self.n_records for table in tables):
-            raise ValueError("The number of rows has changed since they were counted.")
-        return tables
+        return nw.concat(counted, how="vertical")
 
     def encoded(
         self, encoder: ClassTableEncoder, most: int
@@ -263,7 +267,7 @@ def _number_of(text: nw.Expr) -> nw.Expr:
     """Read a text as a number; null where it is none, so that no cast fails."""
     import narwhals as nw
 
-    text = text.str.strip_chars(whitespace)
+    text = text.str.strip_chars()
     return (
         nw.when(text.str.contains(NUMBER))
         .then(text)
