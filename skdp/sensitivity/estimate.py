@@ -61,7 +61,7 @@ class SensitivityEstimate(Settled):
     key : str, default=""
         Identity of the target, the only one that the estimate serves; without a key it serves none.
     prior : SensitivitySampler or None, default=None
-        What draws the public records of a further release. It is not stored or compared.
+        What draws the public records of a further release. It is not stored, pickled or compared.
     n_reused : int, default=0
         Number of evaluations that were known from before, also of pilots. It is not stored.
     strata : {"classes", "thirds"} or None, default=None
@@ -126,6 +126,12 @@ class SensitivityEstimate(Settled):
         object.__setattr__(self, "norms", norms)
         object.__setattr__(self, "value", self._at_rank(self.order_statistic.k))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"prior": None}  # no record of an oracle goes out
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
     def _at_rank(self, rank: int) -> float:
         """Return the norm at a rank, of the stratum where it is largest."""
         return float(np.sort(self.norms)[..., rank - 1].max())
@@ -186,8 +192,7 @@ class SensitivityEstimate(Settled):
         self.check_made_for(target)
         self.check_usable()
         self._check_draws()
-        # a release holds no record of an oracle
-        return self.with_prior(None), mechanism
+        return self, mechanism
 
     @property
     def clipped(self) -> bool:  # type: ignore[override]  # always known here
