@@ -488,7 +488,9 @@ def test_another_process_takes_plans_and_estimates(tmp_path):
     plan = private(estimator, sampler).plan(len(X), like=(X, y))
     mean = sampler.set_params(oracle=UNLABELED).sample(np.mean, len(X), MECHANISM.geometry)
     file = tmp_path / "stored"
-    file.write_bytes(pickle.dumps(([plan.sensitivity, mean], estimator, plan, ORACLE, UNLABELED, X)))
+    file.write_bytes(
+        pickle.dumps(([plan.sensitivity, mean], estimator, plan, ORACLE, UNLABELED, X))
+    )
     done = subprocess.run(
         [sys.executable, "-c", OTHER, file],
         capture_output=True,
