@@ -43,6 +43,7 @@ N_DATASETS = 20  # that make the ranges
 LEAST, MOST = 500, 50_000  # records of each
 OUTSIDE = 0.05  # share of a range: a number farther outside is no rounding
 MOST_OUTSIDE = 0.25  # share of the columns, and one column: with more outside a record is far
+MOST_EXACT = 2.0**53  # a column with a larger number stays: doubles would round its integers
 FAR = 1.0  # ranges: with one number farther outside a record is far
 
 
@@ -74,8 +75,9 @@ def ends_of(part: Container) -> Matrix:
     """Return the smallest and the largest number of each column; NaN of one without numbers."""
     if sparse.issparse(part) and kind_of(part.dtype) in "fiu":
         rows, ends = part.tocsr(), np.zeros((2, part.shape[1]))
-        np.fmin.at(ends[0], rows.indices, rows.data)
-        np.fmax.at(ends[1], rows.indices, rows.data)
+        finite = np.isfinite(rows.data)
+        np.fmin.at(ends[0], rows.indices[finite], rows.data[finite])
+        np.fmax.at(ends[1], rows.indices[finite], rows.data[finite])
         return ends
     numbers = numbers_of(part)
     numbers = np.where(np.isfinite(numbers), numbers, np.nan)
@@ -101,7 +103,7 @@ def _is_number(dtype: DType) -> bool:
 
 def _as_ends(ends: list[float]) -> Ends:
     low, high = ends
-    if np.isnan(low):
+    if np.isnan(low) or max(-low, high) >= MOST_EXACT:
         return None
     return (0.0, 1.0) if {low, high} <= {0.0, 1.0} else (low, high)  # either value of a flag
 
@@ -183,7 +185,7 @@ def _in_type(ends: Matrix, dtype: np.dtype) -> NDArray:
     if dtype.kind == "f":
         return ends.astype(dtype)
     limits = np.iinfo(dtype)
-    return np.array([min(max(int(end), limits.min), limits.max) for end in ends], dtype=dtype)
+    return np.array([int(min(max(end, limits.min), limits.max)) for end in ends], dtype=dtype)
 
 
 class AlikeTarget(Target):
