@@ -23,7 +23,7 @@ from skdp.core.schema import DatasetForm, FormKey, describe_key
 from skdp.core.target import Target
 from skdp.sensitivity.base import Settled, in_code_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic
-from skdp.sensitivity.likeness import AlikeTarget, Ranges
+from skdp.sensitivity.likeness import AlikeTarget, PartRanges
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class SensitivityEstimate(Settled):
     n_reused: int = field(default=0, compare=False)
     strata: str | None = None
     least_share: float | None = None
-    ranges: Ranges = ()
+    ranges: PartRanges = ()
     value: float = field(init=False)
 
     def __post_init__(self) -> None:

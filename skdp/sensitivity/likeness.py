@@ -37,7 +37,7 @@ from skdp.core.types import Container, Matrix
 from skdp.oracles.drawing import draw
 
 Ends: TypeAlias = tuple[float, float] | None  # None for a column that stays as it is
-Ranges: TypeAlias = tuple[tuple[str, tuple[Ends, ...]], ...]  # of the columns of some parts
+PartRanges: TypeAlias = tuple[tuple[str, tuple[Ends, ...]], ...]  # of the columns of some parts
 
 N_DATASETS = 20  # that make the ranges
 LEAST, MOST = 500, 50_000  # records of each
@@ -57,7 +57,7 @@ class ColumnRange(NamedTuple):
 
 def draw_ranges(
     oracle: Oracle, n_samples: int, seed: int, schema: DatasetForm, has_labels: bool
-) -> Ranges:
+) -> PartRanges:
     """Return the smallest and the largest number of each column, in draws of their own."""
     size, found = min(max(n_samples + 1, LEAST), MOST), dict[str, Matrix]()
     for number in range(N_DATASETS):
@@ -194,7 +194,7 @@ class AlikeTarget(Target):
     stand_ins: Dataset | None = None
     """The records in the places of those far outside; None draws them where they are needed."""
 
-    def __init__(self, target: Target, ranges: Ranges, oracle: Oracle, schema: DatasetForm):
+    def __init__(self, target: Target, ranges: PartRanges, oracle: Oracle, schema: DatasetForm):
         self.target, self.ranges, self._oracle, self._schema = target, ranges, oracle, schema
         self.description, self.is_mean = target.description, target.is_mean
         self.key_parts = target, ranges  # oracle and schema are in each key of evaluations
@@ -238,7 +238,7 @@ class AlikeTarget(Target):
         return far | self._boxes["y"].is_far(records.y, False) if "y" in self._boxes else far
 
 
-def name_ranges(ranges: Ranges, schema: DatasetForm) -> Iterator[ColumnRange]:
+def name_ranges(ranges: PartRanges, schema: DatasetForm) -> Iterator[ColumnRange]:
     """Name the columns that have a range; those of X come first."""
     forms = schema.parts.named
     for part, ends in ranges:
