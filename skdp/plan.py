@@ -293,9 +293,9 @@ class ReleasePlan:
         if dataset.groups is not None:
             persons = arrange(dataset, paid.noise)
             if target.sums_persons:
-                evaluate, dataset = (
-                    partial(target.over_persons, counts=persons.counts),
+                dataset, evaluate = (
                     persons.rows,
+                    partial(target.over_persons, counts=persons.counts),
                 )
             else:
                 dataset = draw_one(persons, paid.noise)
@@ -396,7 +396,7 @@ class ReleasePlan:
 
     def _checked(self, given: Dataset) -> Dataset:
         """Return private data in the form of the plan, or refuse them."""
-        check_is_public(self.oracle, given)
+        check_is_public(self.oracle, given._replace(groups=None))
         if (given.groups is None) != (self.unit == "record"):
             raise ValueError(
                 f"The 'groups' must {'be' if given.groups is None else 'not be'} given to execute "
