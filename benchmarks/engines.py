@@ -4,8 +4,8 @@ A folder of Parquet files of 14 columns and a label is made. Each job runs in a 
 the counts of 16 cells of each number and 5 of each category by label, by hand and by skdp, then
 a fit with and without the corrected score. It prints seconds, seconds of processors, their ratio to
 those of the counts by hand, and the peak memory in MiB beside that of the imports alone. Dask has
-two workers, each with a limit of half the size of the table in memory: the memory is that of the
-larger of all processes. Of Spark, a process of Java, neither is known.
+two workers, each with a limit of 1 GB: the memory is that of the largest process. Of Spark, a
+process of Java, neither is known.
 
 Usage: python benchmarks/engines.py [--rows 100000 ...] [--engines polars duckdb ...] [--small]
 """
@@ -34,7 +34,7 @@ from skdp.tables.engines import engine_table
 ENGINES = {"polars": "polars", "duckdb": "duckdb", "dask": "dask", "ibis": "ibis"}
 ENGINES["spark"] = "pyspark"
 JOBS = "by hand", "counts", "fit to tables", "fit with a corrected score"
-N_CELLS, PART = 16, 1_000_000
+N_CELLS, PART = 16, 250_000
 WORDS = ["a", "b", "c", "d", "e"]
 NUMBERS = {f"x{i}": (0, 100) for i in range(10)}
 COLUMNS = {name: Number(*ends) for name, ends in NUMBERS.items()}
@@ -43,7 +43,7 @@ SCHEMA = Schema(COLUMNS, classes=["no", "yes"])
 
 
 def write(folder, n_rows):
-    """Write the table in files of at most a million rows."""
+    """Write the table in files of at most 250,000 rows."""
     for number, start in enumerate(range(0, n_rows, PART)):
         rng, n = np.random.default_rng(number), min(PART, n_rows - start)
         y = rng.random(n) < 0.3
@@ -54,14 +54,13 @@ def write(folder, n_rows):
 
 
 @contextmanager
-def opened(engine, folder, n_rows):
+def opened(engine, folder):
     """Open the folder on an engine."""
     if engine == "dask":
         import dask.dataframe
         from dask.distributed import Client, LocalCluster
 
-        size = {"n_workers": 2, "threads_per_worker": 1}
-        size["memory_limit"] = max(n_rows * 15 * 8 // 2, 2**29)
+        size = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "1GB"}
         with LocalCluster(**size, dashboard_address=None) as cluster, Client(cluster):
             yield dask.dataframe.read_parquet(f"{folder}/*.parquet")
     else:
@@ -141,7 +140,7 @@ def measure(engine, job, folder, n_rows):
         return write(Path(folder), n_rows)
     start, spent, before = used()
     released = ""
-    with opened(engine, folder, n_rows) as table:
+    with opened(engine, folder) as table:
         start = time.perf_counter()
         if job == "by hand":
             by_hand(engine, table)
