@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Callable, Mapping
@@ -269,7 +270,7 @@ def _learn_within(
     refuse_zero(known.for_geometry(mechanism.geometry, n_samples))
     bounded = known.bounded(target)
     drawn = _n_drawn(bounded, n_samples)
-    prior = clone(known.prior).set_params(clip=None)  # the bound is of records as they are
+    prior = copy.copy(known.prior).set_params(clip=None)  # the bound is of records as they are
     values, differences = prior.pilots(bounded, drawn, schema)
     metric = _output_metric(target, known, schema)
     check_pilots_within(known, values, differences * (drawn / n_samples))
