@@ -31,7 +31,7 @@ help:
 	@echo "make notebooks    write examples/notebooks/ anew from scripts, with outputs"
 	@echo "make papers       the experiments of the papers in full; PAPERS=examples/papers/plot_x.py for one"
 	@echo "make bench        what sampling costs; BENCHMARKS=benchmarks/utility.py for another script"
-	@echo "make field DATA=folder  ours and others on Adult and rice, and how cost grows; FIELD='--tables rice' for less"
+	@echo "make field DATA=folder  ours and others on Adult and rice, class tables, and how cost grows; FIELD='--tables rice' for less"
 	@echo "make bench-smoke  every benchmark in its small mode, two at a time"
 	@echo "make clean        remove environments and everything built"
 
@@ -123,9 +123,10 @@ bench: $(STAMP)
 	@set -e; for script in $(BENCHMARKS); do \
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
-SMALL := audit_estimators class_tables classes compare coverage field floating_point mutation scale search utility
+SMALL := audit_estimators class_tables classes compare components coverage engines expected field floating_point mutation scale search utility
 field: $(STAMP)
 	$(BIN)/python benchmarks/field.py --data $(DATA) $(FIELD)
+	$(BIN)/python benchmarks/class_tables.py --data $(DATA)
 	$(BIN)/python benchmarks/scale.py --figure docs/_static/scale.png
 
 bench-smoke: export OMP_NUM_THREADS := 1

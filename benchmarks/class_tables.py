@@ -5,7 +5,8 @@ Schemas are typed as a person would, from what the columns mean, but for the nam
 Usage: python benchmarks/class_tables.py [--data FOLDER] [--small]
 
 FOLDER holds adult.data.gz (UCI census income) and rice.arff.gz (UCI rice), and may hold HI.csv,
-Fair.csv, OFP.csv and DoctorAUS.csv of R's package Ecdat.
+Fair.csv, OFP.csv, DoctorAUS.csv, Housing.csv and Males.csv of R's package Ecdat, and Chile.csv of
+its package car.
 """
 
 import argparse
@@ -56,12 +57,12 @@ def whole(low, high):
     return Number(low, high, integer=True)
 
 
-def schema_of(X, declared):
+def schema_of(X, declared, classes=(0, 1)):
     """Take ranges as declared, and list the categories of all other columns."""
     columns = {
         name: declared.get(name) or Category(sorted(X[name].unique().tolist())) for name in X
     }
-    return Schema(columns, classes=[0, 1])
+    return Schema(columns, classes=classes)
 
 
 def adult(folder):
@@ -119,6 +120,29 @@ def visits(folder):
     return X, y, schema_of(X, declared), 3633
 
 
+def housing(folder):
+    X = pd.read_csv(folder / "Housing.csv", index_col=0)
+    price = X.pop("price").to_numpy()
+    declared = {"lotsize": Number(1000, 20_000), "bedrooms": whole(1, 6), "garagepl": whole(0, 3)}
+    declared |= {name: whole(1, 4) for name in ("bathrms", "stories")}
+    return X, (price > np.median(price)).astype(int), schema_of(X, declared), 360
+
+
+def males(folder):
+    X = pd.read_csv(folder / "Males.csv", index_col=0).drop(columns=["nr"]).fillna("none")
+    wage = X.pop("wage").to_numpy()
+    declared = {"year": whole(1980, 1987), "school": whole(0, 20), "exper": whole(0, 20)}
+    return X, (wage > np.median(wage).round(2)).astype(int), schema_of(X, declared), 3000
+
+
+def vote(folder):
+    X = pd.read_csv(folder / "Chile.csv", index_col=0).dropna()
+    y = X.pop("vote").to_numpy(dtype=object)
+    declared = {"population": Number(0, 250_000), "age": whole(18, 70)}
+    declared |= {"income": Number(0, 200_000), "statusquo": Number(-2, 2.5)}
+    return X, y, schema_of(X, declared, classes=["A", "N", "U", "Y"]), 1215
+
+
 def cancer(folder):
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     ends = {name: float(f"{1.1 * X[name].max():.1g}") for name in X}  # rounded, as a person would
@@ -138,7 +162,8 @@ def measure(read, options):
             X, y, train_size=n, stratify=y, random_state=split
         )
         exact = make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(X_train, y_train)
-        scores.setdefault("majority", []).append([max(y_test.mean(), 1 - y_test.mean())])
+        _, counts = np.unique_counts(y_test)
+        scores.setdefault("majority", []).append([counts.max() / len(y_test)])
         scores.setdefault("exact", []).append([exact.score(X_test, y_test)])
         for name, law in (("pure", LaplaceMechanism), ("delta 1e-6", GaussianMechanism)):
             for release in range(options.releases):
@@ -173,6 +198,7 @@ def main():
         readers += [adult, rice]
         files = {"HI.csv": insurance, "Fair.csv": affairs}
         files |= {"OFP.csv": elderly, "DoctorAUS.csv": visits}
+        files |= {"Housing.csv": housing, "Males.csv": males, "Chile.csv": vote}
         readers += [read for name, read in files.items() if (options.data / name).is_file()]
     for read in readers:
         measure(read, options)

@@ -17,6 +17,7 @@ Usage: python benchmarks/utility.py [--rows NAME ...] [--splits 2] [--releases 2
 """
 
 import argparse
+import math
 import subprocess
 import tempfile
 import venv
@@ -66,6 +67,7 @@ from skdp import (
     RandomTaskOracle,
     SensitivitySampler,
 )
+from skdp.accounting import PrivacyAccountant
 
 PEERS = {
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.7.*"),
@@ -156,7 +158,8 @@ def table(load, scaler=None, labels=None, plain=False):
             low, high = response_range(y[known])
             oracle = RandomTaskOracle(X[known], y_mean=(low + high) / 2, y_scale=(high - low) / 4)
         else:
-            oracle = RandomTaskOracle(X[known], classes=np.unique(y))
+            classes = np.unique(y)
+            oracle = RandomTaskOracle(X[known], classes=classes, least_share=0.6 / len(classes))
         return Split(oracle, *((X[each], y[each]) for each in (private, test, known)))
 
     return split
@@ -364,6 +367,8 @@ def best_plan(row, split, candidates, title, mechanism, small):
     """Plan each candidate, and return the plan whose simulated releases label as without noise."""
     private, plans = records_of(row, split.private), []
     sensitivity, options = sensitivity_of(row, split, title, small)
+    # a worker process has no ledger of its own
+    options["accountant"] = PrivacyAccountant(":memory:", epsilon=math.inf, delta=1.0)
     for model in candidates:
         with suppress(ValueError) if title == "L2 Laplace" else nullcontext():  # for at most 16
             private_model = PrivateEstimator(

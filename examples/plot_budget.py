@@ -22,6 +22,7 @@ from sklearn.preprocessing import minmax_scale
 from skdp import (
     BudgetExceededError,
     LaplaceMechanism,
+    PrivacyAccountant,
     PrivateEstimator,
     PrivateSearchCV,
     PublicDataOracle,
@@ -29,7 +30,6 @@ from skdp import (
     UtilityWarning,
     release,
 )
-from skdp.accounting import PrivacyAccountant
 from skdp.displays import BudgetDisplay
 
 # Public records alone would do here, of which each plan warns. The example is about the promise.

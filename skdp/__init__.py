@@ -5,13 +5,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from skdp._version import __version__ as __version__
+from skdp.accounting.accountant import PrivacyAccountant
 from skdp.aggregate.target import SampleAndAggregate
+from skdp.compare import compare
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.target import FunctionTarget, Target
 from skdp.estimator import PrivateEstimator
 from skdp.estimators.catalog import register, supported_estimators
 from skdp.estimators.clip import ClipBox, ClipNorm
+from skdp.estimators.components import PublicComponents
 from skdp.estimators.moments import MomentClassifier, MomentRegressor
 from skdp.estimators.predictions import PredictionTarget
 from skdp.exceptions import (
@@ -73,11 +76,13 @@ __all__ = [
     "Number",
     "Oracle",
     "PredictionTarget",
+    "PrivacyAccountant",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "PrivateEstimator",
     "PrivateEvaluationError",
     "PrivateSearchCV",
+    "PublicComponents",
     "PublicDataOracle",
     "RandomDensityOracle",
     "RandomTaskOracle",
@@ -90,6 +95,7 @@ __all__ = [
     "Target",
     "UniformOracle",
     "UtilityWarning",
+    "compare",
     "load",
     "plan_release",
     "public_search",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -171,6 +171,11 @@ class PrivateEstimator(PrivateModel):
         The budget that pays for each fit, before the estimator sees the private records. Clones
         share it. None takes `skdp.accounting.default_accountant`; a pickle takes that of an open
         block along.
+    expect : dict of str to float, or None, default=None
+        A public guess of your task, at which the expected score is read, and by which a release is
+        warned of: ``{"majority": 0.72, "exact": 0.8}``, the share of the largest class and the
+        score of the best model, or the first alone; for a regressor ``{"exact": 0.4}``, its R2.
+        Do not compute them from private records.
     unit : "person" or None, default=None
         "person" makes a fit without `groups` an error. None takes persons where there are groups,
         else records.
@@ -273,6 +278,7 @@ class PrivateEstimator(PrivateModel):
         classes: Sequence[object] | NDArray | None = None,
         prior: object = None,
         accountant: PrivacyAccountant | None = None,
+        expect: Mapping[str, float] | None = None,
         unit: str | None = None,
         records_per_person: float = 1,
         random_state: int | None = None,
@@ -284,6 +290,7 @@ class PrivateEstimator(PrivateModel):
         self.classes = classes
         self.prior = prior
         self.accountant = accountant
+        self.expect = expect
         self.unit = unit
         self.records_per_person = records_per_person
         self.random_state = random_state
@@ -306,8 +313,10 @@ class PrivateEstimator(PrivateModel):
         ----------
         X : array-like, sparse or data frame of shape (n_samples, n_features)
             The private records. Their number and the names and types of the columns are public.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
-            The private responses. They are left out where the estimator ignores them.
+            With ClassTables also a table of an engine, such as a relation of DuckDB.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), str or None, default=None
+            The private responses. They are left out where the estimator ignores them. For a table
+            of an engine the name of their column.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             The private weights of the records, which the oracle must yield too, as
             ``(X, y, sample_weight)``. Those of a pipeline go to its last step.
@@ -344,7 +353,7 @@ class PrivateEstimator(PrivateModel):
             the confidence below 1/2; or if an encoder raises at a category that the public records
             lack.
         UtilityWarning
-            If the release may be worth no more than public records alone, or than a guess.
+            If the release may be worth no more than a guess, or than public records alone.
         """
         way, given = check_parameters(self), Dataset(X, y, sample_weight)
         way.unit = check_unit(self, groups, "fit")
@@ -425,8 +434,11 @@ class PrivateEstimator(PrivateModel):
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
         way = check_parameters(self)
         way.unit = check_unit(self, groups, "plan")
-        like = way.like if like is None else without_ids(like, groups, "PrivateEstimator.plan")
         sensitivity = way.start(n_samples)
+        if like is None:
+            like = way.like
+        else:
+            like = way.located(without_ids(like, groups, "PrivateEstimator.plan"), n_samples)
         allow_nan = takes(self.estimator, "allow_nan")
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
         if example.y is None and sensitivity.draws_from is not None:

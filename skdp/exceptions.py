@@ -29,7 +29,7 @@ class PrivacyLeakWarning(UserWarning):
 
 
 class UtilityWarning(UserWarning):
-    """A release may be worth no more than a model of public records alone, or than a guess.
+    """A release may be worth no more than a guess, or than a model of public records alone.
 
     Examples
     --------

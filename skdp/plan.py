@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import as_pickled, check_accountant, find_payer
@@ -31,8 +32,10 @@ from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.noise import byte_source
+from skdp.oracles.graded_task import graded_tasks
 from skdp.oracles.trial import check_is_public
 from skdp.result import Release
+from skdp.results.expected import MADE_UP, ORACLE, TASKS, ExpectedScore
 from skdp.results.intervals import Simulator
 from skdp.results.names import (
     as_names,
@@ -46,15 +49,13 @@ from skdp.results.names import (
 from skdp.results.simulation import (
     EVALUATIONS_OF_A_DATASET,
     LEAST_DATASETS,
-    MADE_UP,
     MOST_DATASETS,
-    ORACLE,
-    ExpectedScore,
     Simulation,
 )
 from skdp.results.summary import plan_text
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.likeness import AlikeTarget, ColumnRange, name_ranges
 from skdp.sensitivity.store import STORE, key_in_store
 
 FAR = 2.0**30  # a value hardly exceeds so many sensitivities
@@ -108,6 +109,8 @@ class ReleasePlan:
     accountant : PrivacyAccountant or None, default=None
         The budget that pays for an execution that names none. A pickle takes that of an open block
         of :meth:`PrivacyAccountant.as_default` along.
+    expect : dict of str to float, or None, default=None
+        Where the expected score is read, as for :class:`PrivateEstimator`.
     unit : {"record", "person"}, default="record"
         What the promise is about: a record, or a person with all records.
     advice : str, default=""
@@ -126,11 +129,14 @@ class ReleasePlan:
         numbers, for private data that are like the oracle's, up to the `shift`. None if the
         mechanism cannot tell.
     expected_score : ExpectedScore or None
-        The score of such a release on public or made-up datasets, beside exact models and the model
-        of public records alone or a guess. None where the released value has no score, or nothing
-        can be drawn.
+        The score of such a release on tasks of several difficulties, beside exact models and a
+        guess; where public records have labels, on these, beside the model of public records alone.
+        None where the released value has no score, or nothing can be drawn.
     public_estimator : estimator object or None
         The model of the public records alone: the mean of public fits. None without public records.
+    ranges : list of ColumnRange
+        Column, low and high of each column that is clipped to the range of the oracle's records.
+        ``pandas.DataFrame(plan.ranges)`` is a table. Empty where nothing is.
     share_learned : float in [0, 1]
         The share of the prior variance of the output that the release removes. 1 without a code.
 
@@ -179,6 +185,7 @@ class ReleasePlan:
     names: list[str] | None = None
     gaps: frozenset[int] | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
+    expect: Mapping[str, float] | None = None
     unit: str = "record"
     advice: str = field(default="", repr=False)
 
@@ -277,7 +284,9 @@ class ReleasePlan:
         """Release what has been paid for, from records in the form of the plan."""
         described = str(self)
         mechanism = spare(self.mechanism)
-        target: Any = self.sensitivity.bounded(spare(self.target))
+        target: Any = self.sensitivity.bounded(spare(self.target), self.oracle, self.schema)
+        if isinstance(target, AlikeTarget):
+            target = target.with_stand_ins(self.n_samples, paid.seed)
 
         evaluate: Callable[..., Matrix] = target
         if dataset.groups is not None:
@@ -470,6 +479,7 @@ class ReleasePlan:
             oracle=known.oracle,
             strata=known.strata,
             least_share=known.least_share,
+            clipped=known.clipped,
             assumed="; ".join(filter(None, assumed)) or None,
         )
 
@@ -480,6 +490,14 @@ class ReleasePlan:
         if shape is None or self.target.adds_noise:
             return self._by_name(self.target.errors)
         return self._by_name(self.mechanism.standard_errors(shape, self.sensitivity.value))
+
+    @property
+    def ranges(self) -> list[ColumnRange]:
+        """The ranges of the oracle's records, to which private ones are clipped, by column."""
+        known = self.sensitivity
+        if not isinstance(known, SensitivityEstimate):
+            return []
+        return [*name_ranges(known.ranges, self.schema)]
 
     @property
     def share_learned(self) -> float:
@@ -497,7 +515,8 @@ class ReleasePlan:
     @property
     def expected_score(self) -> ExpectedScore | None:
         """The score of such a release on public datasets."""
-        return self._simulated[0]
+        found = self._simulated[0]
+        return None if found is None else found.expecting(self.expect)
 
     @cached_property
     def public_estimator(self) -> Estimator | None:
@@ -510,18 +529,54 @@ class ReleasePlan:
         """The score and the public value."""
         if self.target.expected_score is not None:
             return self.target.expected_score, None
-        simulation = self.simulate()
-        if simulation is None:
-            return None, None
+        found: tuple[ExpectedScore | None, Matrix | None] = None, None
+        tasks, records = self.simulate_tasks(), self.simulate()
+        is_labeled = self.oracle is not None and not getattr(self.oracle, "responses", "")
+        for simulation in filter(None, (tasks, records)):
+            source = records if is_labeled else simulation
 
-        def simulated() -> tuple[ExpectedScore | None, Matrix | None]:
-            scores = simulation.scores(self.mechanism, self.scoring)
-            return scores, simulation.public_value(self.mechanism)
+            def simulated(simulation: Any = simulation, source: Any = source) -> Any:
+                scores = simulation.scores(self.mechanism, self.scoring)
+                return scores, source.public_value(self.mechanism)
 
-        facts: Any = self.target, simulation.oracle, self.n_samples, simulation.seed, self.schema
-        size = self.sensitivity.value
-        others = simulation.n_datasets, self.mechanism, size, self.scoring
-        return STORE.made(key_in_store(*facts, *others), simulated)
+            facts: Any = self.target, simulation.oracle, self.n_samples, simulation.seed
+            others = simulation.n_datasets, simulation.tasks, self.mechanism, self.scoring
+            key = key_in_store(*facts, self.schema, self.sensitivity.value, *others)
+            found = STORE.made(key, simulated)
+            if found[0] is not None:
+                break
+        return found
+
+    def score_with(
+        self, mechanism: Mechanism, simulation: Simulation | None
+    ) -> ExpectedScore | None:
+        """Return the expected score with another mechanism, on datasets of a simulation."""
+        if simulation is not None:
+            found = simulation.scores(mechanism, self.scoring)
+        else:
+            change = getattr(self.target, "with_mechanism", None)  # of class tables
+            found = None if change is None else change(mechanism).expected_score
+        return None if found is None else found.expecting(self.expect)
+
+    def simulate_tasks(
+        self, n_datasets: int | None = None, seed: int | None = None
+    ) -> Simulation | None:
+        """Return made-up tasks to release and to score, None where public records have labels."""
+        simulation = self.simulate(n_datasets, seed)
+        form, responses = self.schema.parts.y, getattr(self.oracle or self.made_up, "responses", "")
+        if simulation is None or not (responses or self.expect) or form is None or form.shape:
+            return None
+        labels, target = None, self.target
+        fit = target.estimator if target.public_fit is None else target.public_fit
+        is_real = fit is not None and is_regressor(fit)
+        if not is_real:
+            labels = self.classes[0] if self.classes else simulation.oracle.classes_
+        if labels is None and not (is_real or responses == "numbers"):
+            return None
+        tasks = graded_tasks(simulation.oracle, labels)
+        records = TASKS if simulation.records == ORACLE else simulation.records
+        n_datasets = len(tasks) if n_datasets is None else n_datasets
+        return replace(simulation, n_datasets=n_datasets, tasks=tasks, records=records)
 
     def simulate(
         self,

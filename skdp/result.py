@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import pickle
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -209,18 +210,44 @@ class Release(HasIntervals):
             can_simulate=None if self.oracle else simulator is not None and simulator.is_ready,
         )
 
-    def report(self, audit: object = None) -> PrivacyReport:
-        """Say what the release promises and what an attacker gains, for those who must approve it.
+    def report(
+        self,
+        audit: object = None,
+        *,
+        title: str = "",
+        record: str = "",
+        purpose: str = "",
+        public_records: str = "",
+        contact: str = "",
+    ) -> PrivacyReport:
+        """Say in plain words what is promised and what is not, for those who must approve it.
 
         Parameters
         ----------
         audit : result of `skdp.audit`, list of these, or None, default=None
             Checks that ran; the report repeats their first line.
+        title : str, default=""
+            What was released. By default the name of the model or function, and the number of
+            records.
+        record : str, default=""
+            What one record is, such as "a visit of a patient". The report asks for it where it is
+            empty, and for each of the following.
+        purpose : str, default=""
+            What the release is for.
+        public_records : str, default=""
+            Where the public records come from, or who declared the ranges and by what.
+        contact : str, default=""
+            Who answers questions.
 
         Returns
         -------
         PrivacyReport
-            A text; `to_dict` is for programs.
+            A text; `to_html` writes a page, and `to_dict` is for programs.
+
+        Raises
+        ------
+        TypeError
+            If one of the texts is no string.
         """
         law = None
         if self.simulator is not None:
@@ -229,8 +256,15 @@ class Release(HasIntervals):
             law = mechanism.noise_law if whole else None
         audits = audit if isinstance(audit, list | tuple) else [audit] * (audit is not None)
         checks = tuple(str(each).partition("\n")[0] for each in audits)
-        title = self.plan.partition("\n")[0].removeprefix("Plan: ")
-        return make_report(title, self.guarantee, law, self.budget, checks)
+        named = self.plan.partition("\n")[0].removeprefix("Plan: ")
+        return make_report(
+            title or re.sub(r"[\w.]*<lambda>", "a function", named),
+            *(self.guarantee, law, self.budget, checks),
+            record=record,
+            purpose=purpose,
+            public_records=public_records,
+            contact=contact,
+        )
 
 
 def load(folder: str | Path) -> Release:

@@ -9,6 +9,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, make_regression
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -29,9 +30,11 @@ from skdp import (
     release,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.oracles.graded_task import GradedTaskOracle
 from skdp.planning.checks import check_parameters
 from skdp.planning.making import make_plan
 from skdp.planning.preparation import prepare
+from skdp.results.expected import ExpectedScore
 from skdp.sensitivity.store import STORE
 from tests import helpers
 from tests.helpers import sampler
@@ -60,12 +63,15 @@ def warnings_of(call, *args, **kwargs):
 
 
 def test_public_features_need_private_labels_and_a_public_table_does_not():
-    plan = private(SVM, TASKS).plan(285)
-    score = plan.expected_score
-    assert score.public.mean() < 0.7 < score.private.mean() < score.exact.mean()
+    score = private(SVM, TASKS).plan(285).expected_score
+    assert score.public is None
+    assert score.private.mean() < score.exact.mean()
     assert score.scoring == "accuracy"
-    assert f"public records alone {score.public.mean():.2f}" in str(plan)
-    assert not warnings_of(private(SVM, TASKS).plan, 285)
+    assert not warnings_of(private(SVM, TASKS, 10.0).plan, 285)
+    plan = private(SVM, TABLE).plan(285)
+    assert f"public records alone {plan.expected_score.public.mean():.2f}" in str(plan)
+    with pytest.raises(ValueError, match="state 'expect'"):
+        plan.expected_score.at(majority=0.6)
     (said,) = warnings_of(private(SVM, TABLE).fit, X[284:], y[284:])
     assert "public records alone" in said
     assert "exact model is not clearly better" in said
@@ -103,7 +109,7 @@ def test_a_known_sensitivity_without_a_prior_has_a_score_on_made_up_records(mode
     """A release is held against a guess: one that is noise is not sold in silence."""
     said = warnings_of(model.plan, 285, like=like)
     assert gains == (not said)
-    assert all("than a guess: " in each and "(on made-up records)" in each for each in said)
+    assert all("than a guess: it beats a guess of " in each for each in said)
 
 
 def test_records_are_made_up_in_the_range_of_the_first_step_only_where_labels_are_declared():
@@ -113,7 +119,7 @@ def test_records_are_made_up_in_the_range_of_the_first_step_only_where_labels_ar
     assert (np.abs(records - [4, 6]) <= [1, 3]).all()
     assert np.ptp(records, axis=0) == pytest.approx([2, 6], rel=0.2)
     assert set(labels) == {"a", "b"}
-    assert "a guess 0." in str(plan)
+    assert "of the release, on made-up records" in str(plan)
     assert plan.public_estimator is None
     assert helpers.private(Ridge(), sensitivity=0.1).plan(9, like=(X[:2], y[:2])).made_up is None
 
@@ -150,8 +156,8 @@ def test_advice_names_predictions_where_these_score_more_at_no_further_fit(monke
     assert prepare(way, example).predictions is None  # a fit has no time for it
     assert f"advice          {plan.advice}" in str(plan)
     told = float(plan.advice.split()[-1])
-    assert told > plan.expected_score.private.mean() + 0.05
-    better = model.set_params(release="predictions").plan(100).expected_score.private.mean()
+    assert told > float(plan.expected_score) + 0.05
+    better = float(model.set_params(release="predictions").plan(100).expected_score)
     assert told == pytest.approx(better, abs=0.1)
 
 
@@ -175,19 +181,108 @@ def test_no_advice_where_predictions_score_no_more_or_fail(estimator, epsilon):
 @pytest.mark.parametrize("estimator", [SVM, make_pipeline(SCALER, GaussianNB()), Ridge(1.0)])
 @pytest.mark.slow
 def test_the_expected_score_is_that_of_releases(estimator, epsilon):
-    """Of twenty datasets; both means are within four standard errors of each other."""
+    """Of datasets of one task, with noise of their own; within five standard errors."""
     oracle = TASKS
     if isinstance(estimator, Ridge):
         oracle = RandomTaskOracle(PUBLIC / PUBLIC.std(axis=0), y_scale=1.0)
     plan = private(estimator, oracle, epsilon).plan(285)
-    rng, scores = np.random.default_rng(1), []
-    for seed in range(20):
-        records, responses = oracle(485, rng)
-        released = plan.execute(records[:285], responses[:285], random_state=seed).value
-        scores.append(released.score(records[285:], responses[285:]))
-    score = plan.expected_score
-    error = np.hypot(score.standard_error, np.std(scores) / np.sqrt(len(scores)))
-    assert abs(score.private.mean() - np.mean(scores)) < 5 * error
+    table, rng, off = plan.expected_score.table, np.random.default_rng(1), []
+    for task, row in zip(plan.simulate_tasks().tasks, table, strict=True):
+        scores = []
+        for seed in range(2):
+            records, responses = task(785, rng)
+            released = plan.execute(records[:285], responses[:285], random_state=seed).value
+            scores.append(released.score(records[285:], responses[285:]))
+        off.append(row["private"] - np.mean(scores))
+    assert abs(np.mean(off)) < 5 * np.std(off) / np.sqrt(len(off))
+
+
+@pytest.mark.parametrize("difficulty", [0.95, 0.65])
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_tasks_have_the_difficulty_and_the_shares_that_were_asked_for(difficulty, share):
+    """The area under the curve of the best rule, which 20,000 labels show to .01."""
+    values = np.random.default_rng(0).normal(size=(20_000, 1))  # so that the rule is the feature
+    task = GradedTaskOracle(
+        PublicDataOracle(values), difficulty, np.array(["a", "b"]), (1 - share, share)
+    )
+    records, labels = task(20_000, np.random.default_rng(1))
+    area = roc_auc_score(labels == "a", records[:, 0])
+    assert max(area, 1 - area) == pytest.approx(difficulty, abs=0.02)
+    assert min(np.mean(labels == each) for each in "ab") == pytest.approx(share, abs=0.02)
+
+
+def test_tasks_of_more_classes_and_of_real_responses_are_as_hard_as_asked_for():
+    rng = np.random.default_rng(0)
+    values = PublicDataOracle(rng.normal(size=(5000, 2)), rng.normal(3.0, 2.0, 5000))
+    _, labels = GradedTaskOracle(values, 0.5, np.arange(3), (0.6, 0.3, 0.1))(20_000, rng)
+    assert sorted(np.bincount(labels) / 20_000) == pytest.approx([0.1, 0.3, 0.6], abs=0.02)
+    records, response = GradedTaskOracle(values, 0.5)(20_000, rng)
+    assert Ridge().fit(records, response).score(records, response) == pytest.approx(0.5, abs=0.03)
+    assert response.mean() == pytest.approx(3.0, abs=0.1)
+    assert response.std() == pytest.approx(2.0, abs=0.1)
+
+
+TABLE_OF_TASKS = ExpectedScore(
+    # a release keeps half of what the best model adds to a guess
+    *np.array([(m + (e - m) / 2, e, m) for m in (0.5, 0.7, 0.9) for e in (m, (1 + m) / 2, 1.0)]).T,
+    scoring="accuracy",
+    rows=(0.5, 0.9),
+)
+
+
+def test_a_table_is_read_between_its_tasks():
+    assert TABLE_OF_TASKS.at(majority=0.6, exact=0.8).score == pytest.approx(0.7, abs=0.01)
+    assert TABLE_OF_TASKS.at(majority=0.6).score == pytest.approx(0.7, abs=0.01)
+    assert TABLE_OF_TASKS.at(majority=0.6, exact=0.55).score <= 0.55  # no noise makes it better
+    assert 0.62 <= TABLE_OF_TASKS.break_even(majority=0.6) < 0.7
+    assert TABLE_OF_TASKS.table["exact"].max() == 1.0
+    worse = replace(TABLE_OF_TASKS, private=TABLE_OF_TASKS.majority - 0.1)
+    assert worse.break_even(majority=0.6) == np.inf
+    assert "nowhere" in str(worse)
+    assert max(TABLE_OF_TASKS, worse) is TABLE_OF_TASKS
+    assert float(worse) == pytest.approx(0.6)
+
+
+def test_a_worth_is_that_at_the_stated_point():
+    assert TABLE_OF_TASKS.is_worth
+    point = {"majority": 0.9, "exact": 0.905}
+    assert not TABLE_OF_TASKS.expecting(point).is_worth
+    assert TABLE_OF_TASKS.expecting({"majority": 0.9}).is_worth
+    assert float(TABLE_OF_TASKS.expecting(point)) == TABLE_OF_TASKS.at(**point).score
+    lost = replace(TABLE_OF_TASKS, private=np.full(9, 0.6), rows=(0.5, 0.8, 0.9))
+    assert not lost.is_worth  # for two of three
+
+
+@pytest.mark.slow
+def test_a_stated_task_is_printed_and_warned_of():
+    model = private(SVM, TASKS).set_params(expect={"majority": 0.6, "exact": 0.9})
+    plan = model.plan(285)
+    said = " ".join(str(plan).split())
+    assert "if the majority is 0.60 and the best model has 0.90; beats a guess from 0.6" in said
+    assert float(plan.expected_score) == plan.expected_score.at(majority=0.6, exact=0.9).score
+    assert plan.sensitivity.value == private(SVM, TASKS).plan(285).sensitivity.value
+    noisy = private(SVM, TASKS, 0.05).set_params(expect={"majority": 0.8})
+    (said,) = warnings_of(noisy.plan, 285)
+    assert "if the majority is 0.80 and the best model has 0.90" in said
+    labelled = private(SVM, TABLE).set_params(expect={"majority": 0.6}).plan(285)
+    assert labelled.expected_score.records == "made-up tasks"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "expect"),
+    [
+        (SVM, {"exact": 0.9}),
+        (SVM, {"majority": 0.9, "exact": 0.8}),
+        (SVM, {"majority": "most"}),
+        (SVM, 0.9),
+        (Ridge(), {"majority": 0.5, "exact": 0.9}),
+        (Ridge(), {"exact": 1.5}),
+        (KMeans(2), {"exact": 0.5}),
+    ],
+)
+def test_what_is_no_task_is_refused(estimator, expect):
+    with pytest.raises(ValueError, match="'expect' parameter of PrivateEstimator"):
+        private(estimator, TASKS).set_params(expect=expect).plan(285)
 
 
 def test_what_is_scored_may_be_chosen_and_is_reproducible():
@@ -196,7 +291,8 @@ def test_what_is_scored_may_be_chosen_and_is_reproducible():
     np.testing.assert_array_equal(first.private, second.private)
     assert first.scoring == "roc auc"
     assert private(SVM, TASKS).plan(100, scoring="accuracy").expected_score.scoring == "accuracy"
-    assert len(first.private) == len(first.exact) == 3
+    assert len(first.private) == len(first.exact) == 12
+    assert "a guess 0.50" in str(first)  # and no table, whose columns are accuracies
 
 
 def test_the_model_of_public_records_alone_is_kept():

@@ -23,6 +23,7 @@ LEVELS |= {"results": 5, "aggregate": 6, "result": 6, "plan": 7, "planning": 8}
 LEVELS |= {"release": 9, "estimator": 10, "search": 11}
 LEVELS |= dict.fromkeys({"displays", "audit", "risk"}, 12) | {"__main__": 13}
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "dp_accounting", "opendp"}
+HEAVY |= {"duckdb", "narwhals"}
 
 
 @functools.cache

@@ -153,7 +153,9 @@ def test_labels_that_are_strings_are_of_one_form():
     words = np.where(y == 1, "yes", "no")
     model = private(RidgeClassifier(), RandomTaskOracle(X_public, classes=["no", "yes"]))
     plan = model.plan(80, like=X)  # X alone: labels come in the form of the oracle's
-    again = clone(model).set_params(sensitivity=plan.sensitivity, classes=["no", "yes"])
+    again = clone(model).set_params(
+        sensitivity=plan.sensitivity, classes=["no", "yes"], prior=plan.oracle
+    )
     expected = plan.execute(X, words, random_state=0).value.coef_
     frames = [pd.Series(words, dtype=kind) for kind in (object, "category", "string")]
     for each in (words.astype("U9"), words.astype(object), words.tolist(), *frames):

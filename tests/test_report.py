@@ -3,26 +3,33 @@
 import json
 import math
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from skdp import (
+    ClassTables,
     ExponentialMechanism,
     GaussianMechanism,
     LaplaceMechanism,
+    Number,
     PrivacyGuarantee,
     PrivateEstimator,
     PublicDataOracle,
+    Schema,
     SensitivitySampler,
+    UniformOracle,
     load,
     release,
 )
 from skdp.mechanisms.gaussian import gaussian_sigma
-from skdp.results.report import make_report
+from skdp.results.report import ASKED, PUBLISHED, make_report
 
 X = np.random.default_rng(0).uniform(size=(100, 1))
 
@@ -57,7 +64,7 @@ def test_numbers_are_those_of_riskcal():
 
     mu = 1 / gaussian_sigma(1.0, 1e-5)
     of_noise = report_of(GaussianMechanism(1.0, 1e-5))
-    of_sum = make_report("", of_noise.guarantee, None, of_noise.budget, ())
+    of_sum = make_report("", of_noise.guarantee, None, of_noise.budget)
     assert of_noise.advantage == pytest.approx(analysis.get_advantage_from_gdp(mu), abs=1e-6)
     assert of_sum.advantage == pytest.approx(analysis.get_advantage_from_adp(1.0, 1e-5), abs=1e-6)
     for rate, found in of_noise.true_positive_rates.items():
@@ -85,9 +92,10 @@ def test_the_report_of_a_model_says_what_is_open(tmp_path):
         random_state=0,
     ).fit(table[1::2], labels[1::2])
     model.save(tmp_path)
-    assert "all but 20% of the pairs" in (tmp_path / "README.md").read_text()
+    assert "For 20% of the pairs of tables" in (tmp_path / "README.md").read_text()
     text = str(model.report(audit="no violation found\nat all"))
-    for said in ("all but 20%", "has a seed", "no violation found", "Privacy report: Logistic"):
+    assert text.startswith("Privacy report: LogisticRegression, 75 private records\n")
+    for said in ("For 20% of the pairs", "fail for 20%", "has a seed", "no violation found"):
         assert said in text
     assert "at all" not in text
     assert str(load(tmp_path).report()) == str(model.report())
@@ -102,11 +110,88 @@ def test_the_report_is_a_text_a_page_and_json(tmp_path):
     assert report.to_html(tmp_path / "page") == page == (tmp_path / "page").read_text("utf-8")
     assert "<script" not in page
     found = re.findall(r"<td>([^<]*)</td><td>([^<]*)</td>", page)
-    assert len(found) == page.count("<tr>") == 7
+    assert len(found) == page.count("<tr>") == 10
     assert all(f"{said:<66}{number:>8}" in text for said, number in found)
-    assert dict(found)["Advantage: true positive rate minus false positive rate"] == "39.35%"
-    made = make_report("<b>", report.guarantee, None, report.budget, ("<i>",))
-    assert not {"<b>", "<i>"} & set(re.findall("<.*?>", made.to_html()))
+    assert ("Right guesses which of two candidates the record is (a coin: 50%)", "69.68%") in found
+    made = make_report("<b>", report.guarantee, None, report.budget, ("<i>",), contact="<u>")
+    assert not {"<b>", "<i>", "<u>"} & set(re.findall("<.*?>", made.to_html()))
+
+
+def fit_tables():
+    """Fit by class tables, of which no public record is known."""
+    schema = Schema({"x": Number(0, 1)}, classes=[0, 1])
+    model = PrivateEstimator(
+        LogisticRegression(), mechanism=LaplaceMechanism(1.0), sensitivity=ClassTables(schema)
+    )
+    return model.fit(pd.DataFrame(X, columns=["x"]), np.arange(100) % 2)
+
+
+def release_mean(sensitivity, **options):
+    how = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sensitivity, **options}
+    return release(lambda X: X.mean(), X, **how)
+
+
+WAYS = {
+    "sampled": lambda: release_mean(SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.05)),
+    "known": lambda: release_mean(0.01),
+    "aggregate": lambda: release_mean("aggregate", ranges=(0, 1)),
+    "tables": fit_tables,
+}
+JARGON = ("positive rate", "dvantage", "lambda", "neighbor", "suspicion")
+
+
+@pytest.mark.filterwarnings("ignore:The release may be worth no more")
+@pytest.mark.parametrize("way", WAYS)
+def test_the_report_asks_the_owner_by_name_and_speaks_plainly(way):
+    """On one page, for each way to a promise."""
+    stated = {name: f"as we say of {name}" for name in ASKED}
+    released = WAYS[way]()
+    asking, told = str(released.report()), str(released.report(**stated))
+    for name, said in stated.items():
+        assert f'report({name}="...")' in " ".join(asking.split())
+        assert said in told
+    assert "please" not in told
+    plain, experts = told.split("\nFor experts\n")
+    assert [word for word in JARGON if word in plain] == []
+    words = " ".join(plain.split())  # where the word is first said, it is explained
+    assert words.find("oracle") == words.find("oracle), which stands for the private ones")
+    named = "LogisticRegression" if way == "tables" else "a function"
+    assert f"{named}, 100 private records" in words
+    assert len(told.splitlines()) <= 75
+    is_sampled = way == "sampled"
+    for said in ("gamma", "at risk", "public source", "pairs of tables"):
+        assert (said in plain) == is_sampled
+    assert ("holds for every record" in plain) == (not is_sampled)
+    assert ("UniformOracle" in experts) == is_sampled
+
+
+def test_the_report_places_the_epsilon_among_those_that_the_guide_lists():
+    page = (Path(__file__).parents[1] / "docs/user_guide/choosing.md").read_text()
+    assert all(f"| {number} |" in page for number, _ in PUBLISHED.values())
+    report = report_of(LaplaceMechanism(1.0))
+    for epsilon, place in {0.5: 0, 2.0: 1, 5.0: 2, 20.0: 3}.items():
+        text = str(replace(report, guarantee=PrivacyGuarantee(epsilon)))
+        listed = re.findall(r"^  (Google|Apple|Israel|This release)", text, re.M)
+        assert len(listed) == 4
+        assert listed[place] == "This release"
+
+
+def test_the_report_speaks_of_persons_where_the_promise_does():
+    report = report_of(LaplaceMechanism(1.0))
+    promise = PrivacyGuarantee(1.0, n_samples=7, gamma=0.05, unit="person")
+    plain = " ".join(str(replace(report, guarantee=promise)).split("\nOther releases\n")[0].split())
+    for said in ("one of the 7 persons is replaced by another with all records", "one person"):
+        assert said in plain
+    for said in ("one record", "the record", "other records", "Records found"):
+        assert said not in plain.split("What is promised")[1]
+
+
+def test_what_the_owner_states_is_text():
+    released = release_mean(0.01)
+    with pytest.raises(TypeError, match="'contact' parameter of report must be a string"):
+        released.report(contact=3)
+    assert released.report().to_dict()["stated"] == dict.fromkeys(ASKED, "")
+    assert released.report(title="The mean").title == "The mean"
 
 
 def test_an_exact_release_hides_nothing():
@@ -119,10 +204,10 @@ def test_an_exact_release_hides_nothing():
 def test_a_delta_leaves_room_for_larger_suspicions():
     """Gaussian noise of the same epsilon and delta exceeds epsilon more often than by delta."""
     of_noise = report_of(GaussianMechanism(1.0, 5e-4))
-    of_sum = make_report("", of_noise.guarantee, None, of_noise.budget, ())
+    of_sum = make_report("", of_noise.guarantee, None, of_noise.budget)
     for before, after in of_noise.suspicions.items():
         assert after <= of_sum.suspicions[before] < 1
-    nothing = make_report("", PrivacyGuarantee(1.0, delta=0.01), None, of_noise.budget, ())
+    nothing = make_report("", PrivacyGuarantee(1.0, delta=0.01), None, of_noise.budget)
     assert set(nothing.suspicions.values()) == {1.0}
 
 

@@ -38,6 +38,8 @@ from skdp.estimators.predictions import (
 )
 from skdp.estimators.public_fit import Public
 from skdp.estimators.scores import ClassScores, ResponseScores, reader_of
+from skdp.oracles.graded_task import graded_tasks
+from skdp.results.simulation import LEAST_DATASETS
 
 BLOCK_SIZES = (7, 15, 30, 60, 120, 240)
 LEAST_RECORDS, LEAST_BLOCKS, MOST_BLOCKS = 100, 4, 2000
@@ -186,6 +188,9 @@ def bind_blocks(
         n_blocks, n_pilots = learned(numbers, N_TRIED).n_blocks, n_pilots + N_TRIED * len(numbers)
     code = learned([int(n_blocks)], N_PILOTS)
     target = Blocks(fits, student, rows, code, n_samples, rng, n_pilots)
+    if getattr(public.source.draws_from, "responses", ""):  # its expected score is that of tasks
+        tasks = graded_tasks(public.source.draws_from, getattr(reader, "classes", None))
+        target.n_public_fits += (len(tasks) - LEAST_DATASETS) * target.light.n_read
     target.restore(code.mean)  # fails before anything is paid for
     return target
 

@@ -189,7 +189,7 @@ def audit_estimator(
     else:
         source = _record_pairs(plan, dataset, record, pairs)
     audit = partial(audit_release, sensitivity=known.value, alpha=alpha, **options)
-    target = known.bounded(plan.target)
+    target = known.bounded(plan.target, plan.oracle, plan.schema)
     seeds = np.random.SeedSequence(seed).generate_state(2 * pairs).reshape(pairs, 2).tolist()
     outcomes = [
         _audit_pair(target, pair, plan.mechanism, audit, *each)

@@ -285,8 +285,10 @@ def _learn_wide(
             noise.of(np.linalg.norm(each, ord=noise.order, axis=1))
             for each in (differences, encoded)
         ]
-        # what the axes do not reach stays as the prior has it, however little noise there is
-        left = (1 - code.share_learned(deviations[1] ** 2)) * spread.sum()
+        # What the axes do not reach stays as the prior has it, however little noise there is. Of
+        # the shift a third is expected, as in the errors of parts: the prior has the largest one.
+        feared = np.sum(outside - rows.var(axis=0, ddof=1) + unseen)
+        left = (1 - code.share_learned(deviations[1] ** 2)) * spread.sum() - 2 / 3 * feared
         if deviations[0] ** 2 * np.sum(scale**2) < left:
             return None
     return code

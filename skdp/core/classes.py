@@ -13,7 +13,8 @@ from typing import TypeVar
 
 Value = TypeVar("Value")
 
-OWN = ("skdp.estimators.clip", "skdp.estimators.moments")  # modules with public estimators of skdp
+# modules with public estimators of skdp
+OWN = ("skdp.estimators.clip", "skdp.estimators.components", "skdp.estimators.moments")
 
 
 def public_name(kind: type) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +88,19 @@ class Dataset(NamedTuple):
             )
 
 
+@dataclass(frozen=True, eq=False)
+class Elsewhere:
+    """Records that stay where they lie, in files or a database: a subclass counts them there."""
+
+    shape: tuple[int, int]
+    columns: list[str]
+    dtypes: list[str]
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return itself: there is nothing that a target could write into."""
+        return self
+
+
 NAMES = Dataset(*Dataset._fields)
 HOLDS = Dataset("records", "responses", "weights", "ids")
 """What each part holds, in words."""
@@ -126,7 +140,7 @@ def n_records(container: Container) -> int:
     """Count the records of a container, or refuse its class: numpy may read a type off entries."""
     if isinstance(container, list):
         return len(container)
-    is_array = isinstance(container, np.ndarray) or sparse.issparse(container)
+    is_array = isinstance(container, np.ndarray | Elsewhere) or sparse.issparse(container)
     if (is_array or belongs_to(container, "pandas", "polars")) and container.shape:
         return container.shape[0]
     kind = type(container)

@@ -35,6 +35,11 @@ STRATA = {
     "classes": "whether none, one or both of the two records are of the rarest class",
     "thirds": "whichever third of the responses one of the two records is of",
 }
+CLIPPED = (
+    "Numbers outside the ranges of the oracle's records count as the nearest end, and records far "
+    "outside as records of the oracle."
+)
+AS_THEY_ARE = "Numbers outside the ranges of the oracle's records count as they are."
 UNITS = {  # what else is replaced, and what a promise says of persons
     "record": ("", "A person with several records is not covered."),
     "person": (", with all of that person's records,", "A record of a person is covered too."),
@@ -81,6 +86,9 @@ class PrivacyGuarantee:
         In which strata of pairs gamma holds, each by itself; None where all pairs are one.
     least_share : float or None, default=None
         Smallest share of a class in the oracle's datasets, where strata are of classes.
+    clipped : bool or None, default=None
+        Whether records are clipped to the ranges of the oracle's, and those far outside replaced.
+        None where the sensitivity was not sampled.
     assumed : str or None, default=None
         The assumptions that nobody checked: a sensitivity that the caller asserts, or those of its
         proof. None when it was sampled.
@@ -128,6 +136,7 @@ class PrivacyGuarantee:
     code: str | None = None
     strata: str | None = None
     least_share: float | None = None
+    clipped: bool | None = None
     assumed: str | None = None
     unit: str = "record"
     alone: bool = field(default=False, compare=False)
@@ -188,6 +197,8 @@ class PrivacyGuarantee:
             promise += ", where each class occurs at least twice" if is_twice else ""
             promise += f", said with confidence {sure:g}" if sure is not None else ""
             yield f"{promise}. Records unlike these may not be covered."
+            if self.clipped is not None:
+                yield CLIPPED if self.clipped else AS_THEY_ARE
             if RELEASED_LAW in source:
                 yield (
                     "The law was released from private records, which are no draws of it: gamma "

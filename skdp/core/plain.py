@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import as_series, belongs_to, n_records, narrowed, summed_rows
+from skdp.core.dataset import (
+    Elsewhere,
+    as_series,
+    belongs_to,
+    n_records,
+    narrowed,
+    summed_rows,
+)
 from skdp.core.dtypes import (
     DType,
     categories_of,
@@ -42,6 +49,8 @@ def plain(container: Container, part: str, takes_lists: bool = False) -> Contain
     """Return records in C order, sparse ones by rows, and frames without row labels."""
     container = list(container) if isinstance(container, tuple) else as_series(container)
     n_records(container)  # refuses other classes
+    if isinstance(container, Elsewhere):
+        return container
     if isinstance(container, list):
         if takes_lists:
             return container

@@ -25,6 +25,7 @@ from skdp.core.checks import shorten
 from skdp.core.dataset import (
     NAMES,
     Dataset,
+    Elsewhere,
     belongs_to,
     index_dtype,
     summed_rows,
@@ -62,9 +63,9 @@ class Form:
     def of(cls, container: Container) -> Form:
         """Read the form of a container."""
         kind = type(container)
-        if belongs_to(container, "pandas", "polars"):
-            if len(container.shape) == 1:
-                return cls(kind, (), (container.dtype,), (container.name,))
+        if belongs_to(container, "pandas", "polars") and len(container.shape) == 1:
+            return cls(kind, (), (container.dtype,), (container.name,))
+        if isinstance(container, Elsewhere) or belongs_to(container, "pandas", "polars"):
             names = tuple(container.columns)
             return cls(kind, (len(names),), tuple(container.dtypes), names)
         if sparse.issparse(container):
@@ -97,6 +98,8 @@ class Form:
 
     def convert(self, container: Container) -> Container:
         """Return the same records in this form; MisfitError where that is not possible."""
+        if isinstance(container, Elsewhere):  # which is in no other form
+            return container
         if self.is_frame:
             return self._frame(container)
         if self.names:

@@ -26,12 +26,16 @@ SpawnKey = tuple[int, ...]
 #   (2, 1)                 rules, pilots and permutation of aggregated blocks
 #   (3, 1)                 draws of released class tables
 #   (i, 4)                 public dataset i, on which a release is simulated
+#   (4, 1, d)              public dataset d of those that make the ranges of columns
+#   (5, 1)                 the records that stand in for far ones, under the seed of an evaluation
+#   (t, 5)                 made-up task t, on which a release is simulated
 ANCHOR_DATASET = 2**31 - 1
 OUTPUT_DATASET = 2**31
 FIRST_TRIAL = 2**31 + 1
 AUDIT = (1, 1)
 AGGREGATE = (2, 1)
 TABLES = (3, 1)
+STAND_INS = (5, 1)
 PILOT, BLOCK = 2, 3  # these stand after the number of the pair, and of the block
 
 
@@ -43,6 +47,16 @@ def public_key(dataset: int) -> SpawnKey:
 def score_key(dataset: int) -> SpawnKey:
     """Return the key of a public dataset on which a release is simulated."""
     return (dataset, 4)
+
+
+def ranges_key(dataset: int) -> SpawnKey:
+    """Return the key of a public dataset that makes the ranges of columns."""
+    return (4, 1, dataset)
+
+
+def task_key(task: int) -> SpawnKey:
+    """Return the key of a made-up task on which a release is simulated."""
+    return (task, 5)
 
 
 def streams(seed: int, key: SpawnKey) -> tuple[Generator, int]:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from skdp.core.checks import check_count, check_rules, floats
 from skdp.displays.drawing import Display, Look
 from skdp.plan import ReleasePlan
+from skdp.results.expected import ORACLE
 from skdp.search.public import as_test_oracle, simulation_seed
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivacyUtilityDisplay(Display):
-    """The mean score of what would be released against epsilon, on public datasets.
+    """The mean score of what would be released against epsilon, on the tasks of a plan.
 
-    Whole releases are simulated: each dataset is drawn from the oracle, what is released of it is
-    scored on other records of it, and no private record is needed. Where your records differ from
-    the oracle's, so will the scores.
+    Whole releases are simulated, and no private record is needed. The tasks are those of the
+    expected score: made-up ones, or at the point that the `expect` of the plan says, or the
+    oracle's datasets where public records have labels.
 
     Parameters
     ----------
@@ -36,9 +37,13 @@ class PrivacyUtilityDisplay(Display):
     exact : ndarray of float of shape (n_datasets,)
         Scores of what would be released without noise.
     public : ndarray of float of shape (n_datasets,) or None
-        Scores of the model of public records alone.
+        Scores of the model of public records alone, where public records have labels.
     scoring : str
         What is scored.
+    majority : ndarray of float of shape (n_datasets,) or None, default=None
+        Scores of a guess.
+    records : str, default="the oracle's data"
+        Which records are scored.
 
     Attributes
     ----------
@@ -79,6 +84,8 @@ class PrivacyUtilityDisplay(Display):
     exact: NDArray[np.float64]
     public: NDArray[np.float64] | None
     scoring: str
+    majority: NDArray[np.float64] | None = None
+    records: str = ORACLE
 
     @classmethod
     def from_plan(
@@ -87,7 +94,7 @@ class PrivacyUtilityDisplay(Display):
         *,
         epsilons: Sequence[float] = (0.1, 0.3, 1.0, 3.0, 10.0),
         test_oracle: object = None,
-        n_datasets: int = 10,
+        n_datasets: int = 12,
         random_state: int | None = None,
     ) -> PrivacyUtilityDisplay:
         """Simulate releases at several levels, with the sensitivity and the code of a plan.
@@ -95,15 +102,15 @@ class PrivacyUtilityDisplay(Display):
         Parameters
         ----------
         plan : ReleasePlan
-            The plan of an estimator, with an oracle. Its `scoring` is what is scored.
+            The plan of an estimator. Its `scoring` is what is scored.
         epsilons : sequence of float in (0, inf), default=(0.1, 0.3, 1, 3, 10)
             The levels.
         test_oracle : oracle or None, default=None
             Source of the records to score on. None takes further records of the same draw. If the
             oracle resamples a table, give another table here; a RandomTaskOracle is refused, as it
             has another task in each draw.
-        n_datasets : int, default=10
-            On how many datasets each level is simulated.
+        n_datasets : int, default=12
+            On how many datasets each level is simulated. ClassTables have their own.
         random_state : int or None, default=None
             Seed of everything that is drawn, which is public.
 
@@ -115,7 +122,7 @@ class PrivacyUtilityDisplay(Display):
         Raises
         ------
         ValueError
-            If a level is not positive and finite, or the plan has no oracle or no score.
+            If a level is not positive and finite, or the plan has no expected score.
         """
         owner = "PrivacyUtilityDisplay.from_plan"
         numbers = floats(epsilons)
@@ -125,40 +132,50 @@ class PrivacyUtilityDisplay(Display):
         check_count("n_datasets", n_datasets, owner)
         test = as_test_oracle(test_oracle, owner)
         seed = simulation_seed(np.random.default_rng(random_state))
-        simulation = None if plan.oracle is None else plan.simulate(n_datasets, seed, test)
-        found = []
-        if simulation is not None:
-            noises = [clone(plan.mechanism).set_params(epsilon=level) for level in levels.tolist()]
-            found = [simulation.scores(noise, plan.scoring) for noise in noises]
+        simulation = None
+        if plan.target.expected_score is None:
+            simulation = None if test is not None else plan.simulate_tasks(n_datasets, seed)
+            simulation = simulation or plan.simulate(n_datasets, seed, test)
+        noises = [clone(plan.mechanism).set_params(epsilon=level) for level in levels.tolist()]
+        found = [plan.score_with(noise, simulation) for noise in noises]
         scores = [each for each in found if each is not None]
         if len(scores) < len(levels):
             raise ValueError(
                 f"The 'plan' parameter of {owner} must be of an estimator that has a score, and "
-                "must have an oracle, which yields the datasets: give a SensitivitySampler, or a "
-                "bound with a 'prior'."
+                "there must be records to draw: give a SensitivitySampler, a bound with a 'prior', "
+                "or 'classes'."
             )
-        public, n_scored = scores[0].public, min(len(each.private) for each in scores)
+        first, n_scored = scores[0], min(len(each.private) for each in scores)
+        exact, majority = first.exact, first.majority
+        rows = [each.private[:n_scored] for each in scores]
+        if first.expect is not None:
+            rows = [np.array([float(each)]) for each in scores]
+            m = first.expect.get("majority", 0.0)
+            exact, majority = np.array([first.expect.get("exact", (1 + m) / 2)]), np.array([m])
         return cls(
             epsilons=levels,
-            scores=np.array([each.private[:n_scored] for each in scores]),
-            exact=scores[0].exact,
-            public=None if np.isnan(public).any() else public,
-            scoring=scores[0].scoring,
+            scores=np.array(rows),
+            exact=exact,
+            public=first.public,
+            scoring=first.scoring,
+            majority=None if np.isnan(majority).any() else majority,
+            records=first.records,
         )
 
     def __str__(self) -> str:
         levels = [f"epsilon {epsilon:g}" for epsilon in self.epsilons]
         rows = dict(zip(levels, self.scores, strict=True)) | self._references
         lines = [f"{name}: {_mean(scores)}" for name, scores in rows.items()]
-        head = f"mean {self.scoring} on records of the oracle"
+        head = f"mean {self.scoring} on {self.records}"
         if len(self.exact) > 1:
             head += f", and the standard error of {len(self.exact)} datasets"
         return "\n  ".join([head, *lines])
 
     @property
     def _references(self) -> dict[str, NDArray[np.float64]]:
-        public = {} if self.public is None else {"public records alone": self.public}
-        return {"without noise": self.exact} | public
+        given = {"without noise": self.exact, "public records alone": self.public}
+        given |= {"a guess": self.majority}
+        return {name: scores for name, scores in given.items() if scores is not None}
 
     def _draw(self, ax: Axes | None, artist_kw: Look) -> None:
         ax = self._axes(ax)
@@ -167,13 +184,15 @@ class PrivacyUtilityDisplay(Display):
         low, high = np.quantile(self.scores, [0.1, 0.9], axis=1)
         color, label = self.line_.get_color(), "middle four fifths"
         self.band_ = ax.fill_between(self.epsilons, low, high, color=color, alpha=0.2, label=label)
-        for (label, scores), style in zip(self._references.items(), ("--", "-."), strict=False):
+        for (label, scores), style in zip(
+            self._references.items(), ("--", "-.", ":"), strict=False
+        ):
             ax.axhline(scores.mean(), color="k", ls=style, label=label)
         ax.set_xscale("log")
         ax.set_xticks(self.epsilons, [f"{level:g}" for level in self.epsilons])
         ax.minorticks_off()
         ax.set_xlabel("$\\epsilon$")
-        ax.set_ylabel(f"{self.scoring} on records of the oracle")
+        ax.set_ylabel(f"{self.scoring} on {self.records}")
         ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False)
 
 

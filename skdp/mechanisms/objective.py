@@ -52,6 +52,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.linalg import norm
@@ -87,6 +88,8 @@ probability below exp(-1900), as Lambda is at least `least_penalty`. With indepe
 limits are sqrt(p) times as large: \|b\| is below 2 R sqrt(p) / e times a sum of p exponential
 variables, and up to `MOST_WEIGHTS` numbers this sum is above 2^14 as rarely."""
 MOST_WEIGHTS = 2**13
+
+Rows: TypeAlias = Any  # a matrix, or what makes the same block of its rows whenever asked for it
 
 
 def profile(epsilons: ArrayLike, mu: float, kappa: float) -> Matrix:
@@ -190,7 +193,7 @@ class ObjectivePerturbation:
 
     def release(
         self,
-        rows: Matrix,
+        rows: Rows,
         labels: NDArray[np.bool_],
         center: Matrix,
         penalty: float,
@@ -204,17 +207,16 @@ class ObjectivePerturbation:
             n_weights=(self.n_weights, self.n_weights <= many, f"be at most {many}"),
         )
         lattice, scale = self.noise
-        penalty = max(penalty, self.floor(len(rows), float(norm(center))))
+        penalty = max(penalty, self.floor(rows.shape[0], float(norm(center))))
         if self.mu:
             steps = discrete_gaussian(scale, self.n_weights, source)
         elif self.is_of_l1:
             steps = discrete_laplace(scale, self.n_weights, source)
         else:
             steps = discrete_l2_laplace(scale, self.n_weights, source)[0]
-        rows = rows * np.minimum(1, self.radius / np.maximum(norm(rows, axis=1), 1e-300))[:, None]
-        rows = np.where(labels[:, None], rows, -rows)
         noise = np.ldexp(steps.astype(np.float64), lattice.exponent)
-        objective = _Objective(rows, self.radius, penalty, center, noise)
+        signed = _SignedRows(rows, labels, self.radius)
+        objective = _Objective(signed, self.radius, penalty, center, noise)
         away, most = objective.minimum() - center, objective.farthest
         found = center + away * min(1.0, most / max(float(norm(away)), 1e-300))
         rounded = math.ldexp(math.sqrt(self.n_weights), lattice.exponent)
@@ -246,10 +248,28 @@ def perturbation_of(
 
 
 @dataclass(frozen=True)
+class _SignedRows:
+    """Rows with their signs, at most a radius long, made block by block."""
+
+    rows: Rows
+    labels: NDArray[np.bool_]
+    radius: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.rows.shape
+
+    def __getitem__(self, block: slice) -> Matrix:
+        rows = self.rows[block]
+        rows = rows * np.minimum(1, self.radius / np.maximum(norm(rows, axis=1), 1e-300))[:, None]
+        return np.where(self.labels[block, None], rows, -rows)
+
+
+@dataclass(frozen=True)
 class _Objective:
     """F in doubles, of rows with their signs, and bounds on the rounding."""
 
-    rows: Matrix
+    rows: Rows
     radius: float
     penalty: float
     center: Matrix
@@ -285,12 +305,12 @@ class _Objective:
         beta below 1/4. The rest of 2.2 covers that \|w - w0\| stands for \|w* - w0\|.
         """
         reach = 2 * self.farthest
-        noise = self.penalty * reach + len(self.rows) * self.radius
+        noise = self.penalty * reach + self.rows.shape[0] * self.radius
         return 2.2 * self.rounding(reach, noise) / self.penalty
 
     def derivatives(self, w: Matrix) -> tuple[Matrix, Matrix]:
         """Return gradient and Hessian, summed by blocks."""
-        n = len(self.rows)
+        n = self.rows.shape[0]
         block = math.isqrt(n) + 1
         gradient, hessian = np.zeros(len(w)), self.penalty * np.eye(len(w))
         for start in range(0, n, block):

@@ -66,6 +66,8 @@ class RandomTaskOracle(ShippedOracle):
     ----------
     classes_ : ndarray or None
         The sorted labels.
+    y_scale : float or None
+        As given.
 
     Examples
     --------
@@ -107,7 +109,7 @@ class RandomTaskOracle(ShippedOracle):
         if not labeled and not (np.isfinite(y_mean) and y_scale and 0 < y_scale < np.inf):
             rule = "be the plausible spread of a real response, positive and finite, and 'y_mean' "
             self._refuse("y_scale", f"{rule}its center, unless 'classes' names labels", said)
-        self._y_mean, self._y_scale = y_mean, y_scale
+        self._y_mean, self.y_scale = y_mean, y_scale
         self.responses = "labels" if labeled else "numbers"
         self._class_shares = None
         if class_shares is not None:
@@ -169,7 +171,7 @@ class RandomTaskOracle(ShippedOracle):
         if self._classes is None:
             scores = self._scores(values, 1, rng)[0]
             scores += self._noise * rng.standard_normal(n_samples)
-            return X, self._y_mean + self._y_scale * scores
+            return X, self._y_mean + self.y_scale * scores
         return X, self._classes[self._codes(values, n_samples, rng)]
 
     def rule_scores(self, n_rules: int, rng: Generator) -> NDArray[np.float64]:

@@ -31,6 +31,7 @@ from skdp.oracles.trial import check_is_public, shares_memory
 from skdp.planning.labels import check_responses, oracle_of, public_classes
 from skdp.planning.making import check_mechanism
 from skdp.planning.ways import Parameters, Way, way_of
+from skdp.results.expected import check_expect
 from skdp.sensitivity.base import Sensitivity
 
 
@@ -158,6 +159,7 @@ def check_parameters(given: Parameters) -> Way:
             f"{shown(estimator)}. Wrap the whole pipeline once."
         )
     check_accountant(given.accountant, "PrivateEstimator")
+    check_expect(given.expect, estimator)
     byte_source(given.random_state)  # refuses what is no seed before any work is done
     if given.classes is not None and not is_classifier(estimator):
         raise ValueError(

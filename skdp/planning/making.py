@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -111,6 +111,7 @@ class Draft:
     names: list[str] | None = None
     unit: str = "record"
     accountant: PrivacyAccountant | None = None
+    expect: Mapping[str, float] | None = None
     public: Any = None  # the public fit and its records
     predictions: Callable[[], Target] | None = None
     """Makes the target of predictions, which may be advised."""
@@ -146,6 +147,7 @@ def make_plan(draft: Draft) -> ReleasePlan:
         unit=draft.unit,
         gaps=gaps,
         accountant=draft.accountant,
+        expect=draft.expect,
     )
     if draft.predictions is not None and pilots is not None:
         advice = advise(plan, draft.predictions, pilots)
@@ -267,7 +269,8 @@ def _learn_within(
     refuse_zero(known.for_geometry(mechanism.geometry, n_samples))
     bounded = known.bounded(target)
     drawn = _n_drawn(bounded, n_samples)
-    values, differences = known.prior.pilots(bounded, drawn, schema)
+    prior = clone(known.prior).set_params(clip=None)  # the bound is of records as they are
+    values, differences = prior.pilots(bounded, drawn, schema)
     metric = _output_metric(target, known, schema)
     check_pilots_within(known, values, differences * (drawn / n_samples))
     mechanism = with_bounded_code(

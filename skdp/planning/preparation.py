@@ -24,6 +24,7 @@ from skdp.estimators.predictions import N_ANCHORS, PredictionTarget
 from skdp.estimators.public_fit import Public, fit_seeded, fit_to_synthetic, synthetic_dataset
 from skdp.estimators.validation import check_labels
 from skdp.planning.checks import data_check, settle_form
+from skdp.planning.components import with_components
 from skdp.planning.labels import draw_every_class, labels_for, labels_in, labels_of_fit
 from skdp.planning.making import Draft
 from skdp.planning.ways import Kind, Way, kind_of_release
@@ -39,10 +40,13 @@ def prepare(way: Way, example: Dataset, scoring: Scoring = None, is_private: boo
     """Settle the form, the public fit and the target, from the form, labels and gaps of data."""
     if (drafted := way.draft(example)) is not None:
         return drafted
-    given, allow_nan = way.given, takes(way.given.estimator, "allow_nan")
+    allow_nan = takes(way.given.estimator, "allow_nan")
     sensitivity = way.admit(way.start(example.n_records), example)
     sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
-    public = _make_public_fit(way, way.source(sensitivity), schema, example)
+    source = way.source(sensitivity)
+    records = _public_records(way, source, schema, example)
+    way = with_components(way, records)
+    given, public = way.given, _make_public_fit(way, source, schema, records)
     target, sensitivity, mechanism = way.bind(sensitivity, public)
     is_known, made_up, predictions = isinstance(sensitivity, KnownSensitivity), None, None
     if public.classes is not None:
@@ -67,6 +71,7 @@ def prepare(way: Way, example: Dataset, scoring: Scoring = None, is_private: boo
         scoring=scoring,
         made_up=made_up,
         accountant=given.accountant,
+        expect=given.expect,
         unit=way.unit,
         public=public,
         predictions=predictions,
@@ -106,22 +111,28 @@ def _predictions(way: Way, public: Public) -> Callable[[], Target] | None:
     return partial(release.target, way.given.estimator, public)
 
 
-def _make_public_fit(
+def _public_records(
     way: Way, source: Sensitivity, schema: DatasetForm, dataset: Dataset
-) -> Public:
-    """Make the public fit, its records and labels."""
-    oracle, n_samples = source.draws_from, dataset.n_records
-    estimator, declared = way.kind.configure(way.given.estimator), None
-    if is_classifier(estimator):
-        declared = labels_for(way, oracle, dataset.y)
+) -> Dataset:
+    """Draw the records of the public fit, or make them up."""
+    oracle, estimator = source.draws_from, way.given.estimator
+    classes = labels_for(way, oracle, dataset.y) if is_classifier(estimator) else None
     if oracle is None:
         entries = entries_for(estimator, dataset.X) if way.is_derived else None
-        fit, public = fit_to_synthetic, synthetic_dataset(dataset, declared, entries)
+        records = synthetic_dataset(dataset, classes, entries)
     else:
-        fit = fit_seeded
-        public = draw_every_class(estimator, source, schema, n_samples, declared)
+        records = draw_every_class(estimator, source, schema, dataset.n_records, classes)
     if way.rule is not None:
-        way.rule.check_classes(labels_in(public.y))
-    fitted = fit(estimator, public)
-    classes = labels_of_fit(fitted, public.y) if is_classifier(fitted) else None
-    return Public(fitted, public, classes, source, schema, n_samples)
+        way.rule.check_classes(labels_in(records.y))
+    return records
+
+
+def _make_public_fit(
+    way: Way, source: Sensitivity, schema: DatasetForm, records: Dataset
+) -> Public:
+    """Make the public fit, with its records and labels."""
+    estimator = way.kind.configure(way.given.estimator)
+    fit = fit_to_synthetic if source.draws_from is None else fit_seeded
+    fitted = fit(estimator, records)
+    classes = labels_of_fit(fitted, records.y) if is_classifier(fitted) else None
+    return Public(fitted, records, classes, source, schema, records.n_records)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import copy
 import math
 import warnings
 from collections.abc import Iterator
@@ -32,13 +32,14 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.planning.making import Draft, check_mechanism, least_spend, make_plan
-from skdp.results.simulation import MADE_UP_TABLES, ExpectedScore
+from skdp.results.expected import MADE_UP_TABLES, ExpectedScore
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.tables.columns import Category, Number, cell_names
 from skdp.tables.encoder import declared_values, with_categories
+from skdp.tables.engines import EngineTable, engine_table
 from skdp.tables.release import ClassTables, Design, ReleasedOracle, release_tables
 from skdp.tables.schema import Schema
-from skdp.tables.values import library_of, together
+from skdp.tables.values import installed_library, library_of, together
 from skdp.tables.worth import expected_scores
 
 N_DRAWS, N_TRIED = 10_000, 500  # for the student, and to try it before anything is paid for
@@ -62,6 +63,8 @@ class TablesTarget(Target):
         seed: int,
     ):
         self.chosen, self.mechanism, self.seed = clone(chosen), clone(mechanism), seed
+        is_large = isinstance(example.X, EngineTable) and not example.X.is_small
+        self.chosen.recalibrate = chosen.recalibrate and not is_large
         self.n_samples, self.library = example.n_records, library_of(example.X)
         design = self.design
         self.n_counts = design.n_classes * sum(design.sizes)
@@ -71,7 +74,7 @@ class TablesTarget(Target):
         self.errors = errors
         d = len(design.sizes)
         self.reach = self.n_samples * design.epsilon / d
-        stage = ", and a corrected score" if design.n_weights else ""
+        stage = ", and a corrected score" if design.n_weights else ", no recalibration" * is_large
         self.released = (
             f"class tables of {d} columns, {self.n_counts} counts with a standard error of "
             f"{design.noise.deviation:.3g}{stage}; n epsilon / d is {self.reach:.4g}. Below "
@@ -101,7 +104,7 @@ class TablesTarget(Target):
         """Release: look at the records for the tables, and once more for the corrected score."""
         assert noise is not None
         rng, _ = streams(self.seed, TABLES)
-        X, y = parts
+        X, y = Dataset(*parts)[:2]
         chosen = self.chosen.schema, self.mechanism, noise, rng, self.chosen.recalibrate
         released = release_tables(X, y, *chosen)
         tables = [table.ravel() for table in released.tables_.values()]
@@ -115,6 +118,12 @@ class TablesTarget(Target):
             return None
         private, exact, guess = expected_scores(self.design).T.copy()
         return ExpectedScore(private, exact, guess, "accuracy", MADE_UP_TABLES)
+
+    def with_mechanism(self, mechanism: Mechanism) -> TablesTarget:
+        """Return the tables of another budget, to be scored."""
+        other = copy.copy(self)
+        other.mechanism = mechanism
+        return other
 
     def oracle(self, value: Matrix, paid: PrivacyGuarantee | None = None) -> ReleasedOracle:
         """Make the oracle of released numbers."""
@@ -198,9 +207,8 @@ def _typed(X: Container) -> list:
 def made_up(schema: Schema, library: str | None = None) -> Dataset:
     """Make records that hold each end of a range and each declared value."""
     if library is None:
-        found = [name for name in ("pandas", "polars") if importlib.util.find_spec(name)]
         are_named = all(isinstance(name, str) for name in schema.columns)
-        library = found[0] if found and are_named else "array"
+        library = installed_library() if are_named else "array"
     held = {
         name: column.array if isinstance(column, Category) else np.array([column.low, column.high])
         for name, column in ({**schema.columns, None: schema.response}).items()
@@ -211,9 +219,13 @@ def made_up(schema: Schema, library: str | None = None) -> Dataset:
     return Dataset(together(held, library), y)
 
 
-def check_declared(schema: Schema, dataset: Dataset) -> Dataset:
+def check_declared(schema: Schema, n_samples: int | None, dataset: Dataset) -> Dataset:
     """Refuse records of another form than the schema, and give categories their declared type."""
     X, y = dataset.X, dataset.y
+    if (table := engine_table(X, y, schema, n_samples)) is not None:
+        if table is not X:  # else it is an example, of which no row is counted
+            table.check()
+        return Dataset(table)
     if y is None:
         raise ValueError(
             "This PrivateEstimator requires y to be passed, but the target y is None: class tables "
@@ -260,6 +272,11 @@ def draft_tables(
             "The 'mechanism' parameter must be a LaplaceMechanism or a GaussianMechanism with "
             f"ClassTables, whose counts have such noise. Got {type(mechanism).__name__}."
         )
+    if chosen.n_samples not in (None, example.n_records):
+        raise ValueError(
+            "The 'n_samples' parameter of ClassTables must be the number of records, or None. Got "
+            f"{shown(chosen.n_samples)}, and {example.n_records} records."
+        )
     example = declared(example)
     number = public_seed(seed, "random_state", "ClassTables")
     target = TablesTarget(chosen, mechanism, example, estimator, number)
@@ -293,6 +310,7 @@ def release_oracle(
     schema: Schema,
     mechanism: Mechanism,
     recalibrate: bool = True,
+    n_samples: int | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> ReleasedOracle:
@@ -302,16 +320,18 @@ def release_oracle(
 
     Parameters
     ----------
-    X : array or data frame of shape (n_samples, n_columns)
+    X : array or data frame of shape (n_samples, n_columns), or a table that an engine holds
         The private records.
-    y : array-like of shape (n_samples,)
-        The private labels or responses.
+    y : array-like of shape (n_samples,) or str
+        The private labels or responses; for a table of an engine the name of their column.
     schema : Schema
         The ranges and values of the columns, which must not be read off the private data.
     mechanism : LaplaceMechanism or GaussianMechanism
         The noise, which says what is paid.
     recalibrate : bool, default=True
         Whether a part of the budget goes to a corrected score, as for :class:`ClassTables`.
+    n_samples : int or None, default=None
+        The number of records, which a table of an engine needs, as for :class:`ClassTables`.
     accountant : PrivacyAccountant or None, default=None
         The budget that pays, before records are looked at. None takes
         `skdp.accounting.default_accountant`.
@@ -353,8 +373,8 @@ def release_oracle(
     check_accountant(accountant, "release_oracle")
     check_mechanism(mechanism, "release_oracle")
     check_schema(schema, None)
-    dataset = check_declared(schema, Dataset(X, y))
-    chosen = ClassTables(schema, recalibrate)
+    dataset = check_declared(schema, n_samples, Dataset(X, y))
+    chosen = ClassTables(schema, recalibrate, n_samples)
     pays = find_payer(accountant)
     pays.rehearse(least_spend(mechanism, chosen))
     draft = draft_tables(chosen, mechanism, dataset, None, random_state)

@@ -51,6 +51,7 @@ from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.preconditions import EstimatorRule
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.tables.engines import engine_table
 from skdp.tables.release import ClassTables
 
 
@@ -197,6 +198,7 @@ class Parameters(Protocol):
     classes: Any
     prior: Any
     accountant: PrivacyAccountant | None
+    expect: Any
     unit: str | None
     records_per_person: float
     random_state: int | None
@@ -271,6 +273,10 @@ class Way:
     def draft(self, example: Dataset) -> Draft | None:
         """Settle the plan, where it takes no public fit."""
         return None
+
+    def located(self, like: Container, n_samples: int) -> Container:
+        """Return an example of records, or of where they lie."""
+        return like
 
     def start(self, n_samples: int) -> Sensitivity:
         """Return the sensitivity with its prior."""
@@ -487,7 +493,13 @@ class Tables(Proved):
 
     @property
     def check_data(self) -> Callable[[Dataset], Dataset]:
-        return partial(check_declared, self.given.sensitivity.schema)
+        chosen = self.given.sensitivity
+        return partial(check_declared, chosen.schema, chosen.n_samples)
+
+    def located(self, like: Container, n_samples: int) -> Container:
+        X, y, *_ = (*like, None) if isinstance(like, tuple) else (like, None)
+        table = engine_table(X, y, self.given.sensitivity.schema, n_samples)
+        return like if table is None else table
 
     @property
     def like(self) -> Container:
@@ -498,9 +510,9 @@ class Tables(Proved):
         chosen = given.sensitivity
         seed = self.seed if chosen.random_state is None else chosen.random_state
         drafted = draft_tables(chosen, given.mechanism, example, given.estimator, seed)
-        return replace(
-            drafted, prepare=self.check_data, accountant=given.accountant, unit=self.unit
-        )
+        check = partial(check_declared, chosen.schema, example.n_records)
+        others = {"accountant": given.accountant, "expect": given.expect, "unit": self.unit}
+        return replace(drafted, prepare=check, **others)
 
 
 WAYS: dict[Any, type[Way]] = {

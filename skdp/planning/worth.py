@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ from skdp.oracles.drawing import draw
 from skdp.oracles.random_task import RandomTaskOracle
 from skdp.plan import ReleasePlan
 from skdp.results.names import short_score
-from skdp.results.simulation import score
 
 N_MADE_UP = 500  # number of different records that are made up
 LEAST_SHARE = 0.1  # warn when a smaller share of the model is learned from private data
@@ -86,15 +86,17 @@ def warn_of_worth(plan: ReleasePlan) -> None:
     alone = "public records alone" if expected is None else expected.alone
     if expected is None and share < LEAST_SHARE:
         said = f"{share:.1%} of what public fits leave open is learned from the private data"
-    elif expected is not None and not expected.gains and plan.target.expected_score is None:
-        said = f"expected {expected.scoring}: {expected}"
+    elif expected is not None and not expected.is_worth and plan.target.expected_score is None:
+        said = f"expected {expected.scoring}: {expected.line}"
+        if expected.rows and expected.expect is None:
+            said = f"it beats {expected.break_evens}"
     else:
         return
     hints = [f"Instead, {plan.advice}."] * bool(plan.advice)
-    if expected is not None and not expected.could_gain:
+    if expected is not None and not expected.could_be:
         hints += ["An exact model is not clearly better there either."]
     usual = (
-        "A larger epsilon, more records, fewer numbers (public principal components in front), "
+        "A larger epsilon, more records, fewer numbers (PublicComponents in front), "
         "stronger regularization or a solver with a smaller tol would help."
     )
     remedy = " ".join(hints) or usual
@@ -106,8 +108,9 @@ def advise(plan: ReleasePlan, make_target: Callable[[], Any], pilots: tuple[Matr
     expected = plan.expected_score
     if expected is None or len(pilots[0]) < LEAST_PILOTS:
         return ""
-    least, found = float(expected.private.mean()) + LEAST_GAIN, -np.inf
-    if expected.exact.mean() > least:
+    least, found = float(expected) + LEAST_GAIN, -np.inf
+    exact = replace(expected, private=expected.exact, errors=0.0)
+    if float(exact) > least:
         with quiet(), suppress(Exception):  # without predictions there is no advice
             found = _score_of_predictions(plan, make_target(), *pilots)
     return f'release="predictions" may score {short_score(found)}' if found > least else ""
@@ -116,7 +119,7 @@ def advise(plan: ReleasePlan, make_target: Callable[[], Any], pilots: tuple[Matr
 def _score_of_predictions(
     plan: Any, target: Predictions, values: Matrix, differences: Matrix
 ) -> float:
-    """Return the mean score of students of noisy scores, on the simulated datasets of a plan."""
+    """Return the expected score of students of noisy scores, on the tasks of a plan."""
 
     def read(value: Matrix) -> Matrix:  # models are restored, so that only students are fitted
         fitted = plan.target.restore(value.reshape(plan.sensitivity.shape))
@@ -133,10 +136,10 @@ def _score_of_predictions(
     )
     norms = mechanism.geometry.distances(firsts, seconds)
     size = float(np.quantile(norms, level, method="higher"))
-    simulation = plan.simulate()
+    simulation = plan.simulate_tasks() or plan.simulate()
     rng, _ = streams(simulation.seed, score_key(simulation.n_datasets + 1))
-    scores = []
-    for value, _, test in simulation.datasets:
-        student = target.restore(mechanism.release(read(value), size, rng))
-        scores.append(score(student, test, plan.scoring))
-    return float(np.mean(scores))
+
+    def release(value: Matrix, _: Matrix | None) -> list[Estimator]:
+        return [target.restore(mechanism.release(read(value), size, rng))]
+
+    return float(simulation.scores_of(release, plan.scoring).expecting(plan.expect))

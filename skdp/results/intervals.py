@@ -117,8 +117,10 @@ class Simulator:
                 "Give the oracle of an estimate as 'prior', or save a release with n_draws=99 "
                 "before you load it."
             )
-        sampler = SensitivitySampler(self.oracle, gamma=None, n_pairs=n_draws, random_state=seed)
-        target = self.sensitivity.bounded(self.target)
+        sampler = SensitivitySampler(
+            self.oracle, gamma=None, n_pairs=n_draws, clip=None, random_state=seed
+        )
+        target = self.sensitivity.bounded(self.target, self.oracle, self.schema)
         return sampler.pilots(target, self.n_samples, self.schema)[0]
 
 

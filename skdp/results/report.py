@@ -1,4 +1,4 @@
-"""The report of a release for people who must approve it: what an attacker gains, in words."""
+"""The report of a release for people who must approve it, in words that need no statistics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from skdp.accounting.spend import loss_of
 from skdp.accounting.tally import BudgetTotal
-from skdp.core.checks import wrapped
+from skdp.core.checks import shown, wrapped
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.results.names import percent, versions
 
@@ -24,19 +24,47 @@ SUSPICIONS = (0.01, 0.1, 0.5)
 SURELY = 0.999  # probability of the loss that suspicions suppose where it has no bound
 LIBRARIES = ("skdp", "scikit-learn", "numpy", "scipy")
 
+ASKED = {
+    "record": "One record is",
+    "purpose": "It is released for",
+    "public_records": "Public records and declared ranges come from",
+    "contact": "Questions are answered by",
+}
+"""What only the owner of the records knows: parameters of `report`, and the words before them."""
+
+PUBLISHED = {
+    "Google, searches for symptoms: a person and day": ("1.68", 1.68),
+    "Apple, words and emoji typed: a person and day": ("4 to 16", 4.0),
+    "Israel, births of the year 2014: a birth": ("9.98", 9.98),
+}
+"""The epsilon of others, and its least value, by who published what and what it protects."""
+SOURCES = (
+    "Sources: arXiv:2009.01265, arXiv:2405.00267 and the list of deployments at "
+    "desfontain.es/blog/real-world-differential-privacy.html. The guideline NIST SP 800-226 sets "
+    "no number."
+)
+ALTERNATIVES = (
+    "The same without noise promises nothing. A smaller epsilon shows less and is less exact. A "
+    "model of public records alone shows nothing of the private ones. The expected score in the "
+    "plan of a model says what each is worth. Who approves decides whether that justifies the "
+    "release."
+)
+
 STYLE = (
     ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;"
     "margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}h1{font-size:1.4rem}"
     "h2{font-size:1.1rem}table{border-collapse:collapse;width:100%}"
     "td{border-top:1px solid #8886;padding:.35rem 0}"
     "td+td{text-align:right;padding-left:1rem}td+td,span{white-space:nowrap}"
+    "@media print{body{font-size:9pt;line-height:1.2;margin:0;max-width:none}h1{margin:0;font-size:"
+    "1.2em}h2{margin:.3rem 0 0;font-size:1.1em}p{margin:.05rem 0}td{padding:0}}"  # one page
 )
 NUMBER = re.compile(r"\d[\d.]*e-\d+")  # a browser would break it at the hyphen
 
 
 @dataclass(frozen=True)
 class PrivacyReport:
-    """What a release promises, and what an attacker gains who knows all other records.
+    """What a release promises, what it can show of one record, and what is not covered.
 
     Made by :meth:`skdp.Release.report`. Printing gives a text; a notebook shows a page.
 
@@ -61,6 +89,9 @@ class PrivacyReport:
         Results of audits.
     versions : dict of str to str
         Versions of the software.
+    stated : dict of str to str
+        What the owner of the records stated, by the parameter of `report`. The report asks for
+        what is empty.
 
     Examples
     --------
@@ -68,7 +99,7 @@ class PrivacyReport:
     >>> from skdp import LaplaceMechanism, release
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> released = release(np.mean, X, mechanism=LaplaceMechanism(1.0), sensitivity=1 / 100)
-    >>> report = released.report()
+    >>> report = released.report(record="the income of one household")
     >>> round(report.advantage, 3), round(report.true_positive_rates[0.01], 4)
     (0.393, 0.0272)
     """
@@ -81,48 +112,119 @@ class PrivacyReport:
     budget: BudgetTotal
     checks: tuple[str, ...]
     versions: dict[str, str]
+    stated: dict[str, str]
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What an attacker gains at most who knows all other records, and what that leaves open."""
+        """What others can learn at most about one record, and what is not covered."""
         return (*(f"{said}: {number}." for said, number in self._gains()), *self._limits())
 
-    def _gains(self) -> Iterator[tuple[str, str]]:
-        """Yield what an attacker gains at most: a sentence and a number."""
-        right = percent(0.5 + self.advantage / 2)
-        unit = self.guarantee.unit
-        yield f"Right guesses between two candidates for a {unit} (a coin: 50%)", right
-        yield "Advantage: true positive rate minus false positive rate", percent(self.advantage)
-        for rate, found in self.true_positive_rates.items():
-            said = f"Largest true positive rate at a false positive rate of {percent(rate)}"
-            yield said, percent(found)
-        for before, after in self.suspicions.items():
-            yield f"A suspicion of {percent(before)} becomes at most", percent(after)
+    def _facts(self) -> Iterator[str]:
+        """Yield what the owner states, and ask for the rest by name."""
+        if not math.isinf(self.guarantee.epsilon):
+            yield "Made of private records, with noise. None of the records is part of it."
+        for name, said in ASKED.items():
+            stated = self.stated[name] or f'(please state it: report({name}="..."))'
+            yield f"{said}: {stated}"
 
-    def _limits(self) -> Iterator[str]:
+    def _promise(self) -> Iterator[str]:
+        """Yield the promise without terms of the field."""
         promise = self.guarantee
         if math.isinf(promise.epsilon):
             yield "Nothing is hidden: the release is exact."
-        if promise.gamma:
-            share = percent(promise.gamma)
-            yield f"The numbers hold for all but {share} of the pairs that the oracle may draw."
+            return
+        unit, whole = promise.unit, " with all records" if promise.unit == "person" else ""
+        one = unit if promise.n_samples is None else f"of the {promise.n_samples} {unit}s"
+        yield (
+            f"If one {one} is replaced by another{whole}, the probability of each possible "
+            f"result changes by a factor of at most {math.exp(min(promise.epsilon, 700)):.3g} "
+            f"(epsilon={promise.epsilon:g})."
+        )
         if promise.delta:
-            yield "What a suspicion becomes is exceeded with a probability of at most 0.001."
+            cases = math.floor((1 + 1e-9) / promise.delta)
+            yield f"This may fail by chance in 1 of {cases:,} cases (delta={promise.delta:g})."
+        if promise.gamma:
+            yield (
+                f"How much one {unit} can change was measured on records of a public source (the "
+                "oracle), which stands for the private ones. The promise is for tables of such "
+                f"records. It may fail for {percent(promise.gamma)} of the pairs of tables that "
+                f"differ in one {unit} (gamma)."
+            )
+        else:
+            yield f"This holds for every {unit}, also for an unusual one."
+
+    def _gains(self) -> Iterator[tuple[str, str]]:
+        """Yield what can be learned at most about one record: a sentence and a number."""
+        right = percent(0.5 + self.advantage / 2)
+        unit = self.guarantee.unit
+        yield f"Right guesses which of two candidates the {unit} is (a coin: 50%)", right
+        for before, after in self.suspicions.items():
+            yield (
+                f"Somebody who was {percent(before)} sure of a fact becomes at most",
+                percent(after),
+            )
+        for rate, found in self.true_positive_rates.items():
+            said = (
+                f"{unit.capitalize()}s found by a test that is wrong for {percent(rate)} of others"
+            )
+            yield said, percent(found)
+
+    def _limits(self) -> Iterator[str]:
+        """Yield what the numbers leave open."""
+        promise = self.guarantee
+        if promise.gamma:
+            yield (
+                f"For {percent(promise.gamma)} of the pairs of tables (gamma) nothing is promised: "
+                f"the release may show more of the {promise.unit} in which they differ. Nobody "
+                f"knows which {promise.unit}s these are, but unusual ones are at risk. Records "
+                "unlike the public ones may not be covered."
+            )
+        if promise.delta:
+            yield "With a probability of at most 0.001 somebody becomes surer than that."
+        yield "What many records have in common is not hidden."
+        yield (
+            f"The number of {promise.unit}s, the names and types of the columns, the class labels "
+            "and all settings count as public."
+        )
         yield "The time and the memory that the fit took are not covered."
+
+    def _usual(self) -> Iterator[tuple[str, ...]]:
+        """Yield the epsilons that others published, with that of the release in its place."""
+        own = self.guarantee.epsilon
+        yield ("A smaller epsilon shows less. It protects what stands beside it:",)
+        rows = PUBLISHED | {f"This release: one {self.guarantee.unit}": (f"{own:g}", own)}
+        for said, (number, _) in sorted(rows.items(), key=lambda row: row[1][1]):
+            yield said, number
+        theirs = "The others promise it for all records, without a gamma. "
+        yield (theirs * (self.guarantee.gamma > 0) + SOURCES,)
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
         """Yield each heading with its paragraphs, or with its rows of a sentence and a number."""
-        short, *sentences = self.guarantee.sentences()
-        promised = filter(None, (short, " ".join(sentences)))
+        kind, *said_of_it = self.guarantee.sentences()
+        formal, conditions = said_of_it[:1], said_of_it[1:]
         used = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        checks = self.checks or ("None was passed to the report.",)
-        yield "What was promised", [(said,) for said in promised]
-        others = f"all other {self.guarantee.unit}s"
-        yield f"What an attacker gains at most who knows {others}", [*self._gains()]
-        yield "What this leaves open", [(said,) for said in self._limits()]
-        yield "All releases that were counted together", [(together(self.guarantee, self.budget),)]
-        yield "Checks that ran", [(said,) for said in checks]
-        yield "Software", [(used,)]
+        more = "Each further release of the same records adds to what can be learned."
+        checks = self.checks or (
+            "No attack on the release was tried. The promise does not need one, but an attack "
+            "can find errors of the software: skdp.audit tries it, report(audit=...) shows how.",
+        )
+        unit = self.guarantee.unit
+        known = f"By somebody who has the release, all other {unit}s, and any computer:"
+        average = (
+            "The share of right guesses is an average over all results that the noise can give. "
+            "How sure somebody becomes is for the one result that shows most."
+        )
+        yield "What was released", [(said,) for said in self._facts()]
+        yield "What is promised", [(said,) for said in self._promise()]
+        learned = f"What can be learned at most about one {unit}"
+        yield learned, [(known,), *self._gains(), (average,)]
+        limits = (*conditions, *self._limits())
+        yield "What it rests on, and what is not covered", [(said,) for said in limits]
+        yield "Is this usual?", [*self._usual()]
+        yield "Other releases", [(more,), (together(self.guarantee, self.budget),)]
+        yield "How it was checked", [(said,) for said in checks]
+        yield "What else could be done", [(ALTERNATIVES,)]
+        yield "For experts", [(f"{kind}. {' '.join(formal)}",), (used,)]
 
     def __str__(self) -> str:
         lines = [wrapped(f"Privacy report: {self.title}")]
@@ -180,6 +282,7 @@ class PrivacyReport:
             "budget": str(self.budget),
             "checks": list(self.checks),
             "versions": self.versions,
+            "stated": self.stated,
         }
 
     def to_json(self) -> str:
@@ -207,9 +310,16 @@ def make_report(
     guarantee: PrivacyGuarantee,
     law: NoiseLaw | None,
     budget: BudgetTotal,
-    checks: tuple[str, ...],
+    checks: tuple[str, ...] = (),
+    **stated: str,
 ) -> PrivacyReport:
     """Compute what an attacker gains from the law of the noise, or from epsilon and delta."""
+    for name, said in {"title": title, **stated}.items():
+        if not isinstance(said, str):
+            raise TypeError(
+                f"The {name!r} parameter of report must be a string, in words for those who "
+                f"approve. Got {shown(said)}."
+            )
     delta, surely = _curve(guarantee, law)
     return PrivacyReport(
         title,
@@ -221,6 +331,7 @@ def make_report(
         budget,
         checks,
         versions(LIBRARIES),
+        {name: stated.get(name, "") for name in ASKED},
     )
 
 

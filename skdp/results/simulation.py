@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,113 +17,32 @@ from skdp.core.dataset import Dataset
 from skdp.core.oracle import Oracle
 from skdp.core.room import quiet, spare
 from skdp.core.schema import DatasetForm
-from skdp.core.streams import score_key, streams
+from skdp.core.streams import score_key, streams, task_key
 from skdp.core.target import Target
-from skdp.core.types import Estimator, Matrix, Released, Scoring
+from skdp.core.types import Estimator, Matrix, Scoring
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.oracles.drawing import draw
-from skdp.results.names import short_score
+from skdp.oracles.graded_task import GradedTaskOracle
+from skdp.results.expected import EXACT, ORACLE, ExpectedScore, standard_error
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.store import STORE, Evaluation, key_in_store
 
 # The most records that score a simulated release, and datasets of a plan's own simulation.
 MOST_SCORED = 500
+N_DRAWS, SLOW_DRAWS = 4, 2  # of noise for a task; the second of many numbers of an L2 Laplace law
+FEW_VALUES = 8
 LEAST_DATASETS, MOST_DATASETS = 3, 20
 EVALUATIONS_OF_A_DATASET = 30  # a dataset for each so many evaluations, so that it costs little
 
 FIRST_SEED = 2**40  # of noise that is simulated: nobody releases with it
-ORACLE, MADE_UP = "the oracle's data", "made-up records"  # which records are simulated
-MADE_UP_TABLES = "made-up tables whose columns act one by one"
-
-
-@dataclass(frozen=True, eq=False)
-class ExpectedScore:
-    """What a release scores on public datasets, beside exact models and public records alone.
-
-    Parameters
-    ----------
-    private : ndarray of float of shape (n_datasets,)
-        Score of a release of each dataset.
-    exact : ndarray of float of shape (n_datasets,)
-        Score of the model of each dataset without noise.
-    public : ndarray of float of shape (n_datasets,)
-        Score of a model of public records alone, NaN where there is none; on made-up records that
-        of a guess, the best constant prediction.
-    scoring : str
-        Name of the score.
-    records : str
-        Which records were simulated.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, UniformOracle
-    >>> oracle = UniformOracle([(0, 1)], y_bounds=(0, 1))
-    >>> model = PrivateEstimator(
-    ...     Ridge(),
-    ...     mechanism=LaplaceMechanism(epsilon=1.0),
-    ...     sensitivity=SensitivitySampler(oracle, random_state=0),
-    ... )
-    >>> print(model.plan(n_samples=100).expected_score)  # responses that are noise
-    -0.0... +- 0.0...   exact -0.0...   public records alone -0.0...   (on the oracle's data)
-    """
-
-    private: Matrix
-    exact: Matrix
-    public: Matrix
-    scoring: str
-    records: str = ORACLE
-
-    @property
-    def standard_error(self) -> float:
-        """Standard error of the mean score of the private releases."""
-        return standard_error(self.private)
-
-    @property
-    def gains(self) -> bool:
-        """Whether the private score is above that of public records by more than its error."""
-        gain = self.private - self.public
-        return not gain.mean() <= standard_error(gain)
-
-    @property
-    def could_gain(self) -> bool:
-        """Whether an exact model scores clearly better than public records alone."""
-        gain = self.exact - self.public
-        return bool(gain.mean() > 2 * standard_error(gain))
-
-    @property
-    def alone(self) -> str:
-        """The model of `public`, in words."""
-        return "public records alone" if self.records == ORACLE else "a guess"
-
-    def __str__(self) -> str:
-        if self.records == MADE_UP_TABLES:
-            return f"{self.scoring} {'; '.join(self._of_tables())} (on {self.records})"
-        scores = [f"{short_score(self.private.mean())} +- {self.standard_error:.1g}"]
-        scores.append(f"exact {short_score(self.exact.mean())}")
-        if not np.isnan(self.public).any():
-            scores.append(f"{self.alone} {short_score(self.public.mean())}")
-        return "   ".join([*scores, f"(on {self.records})"])
-
-    def _of_tables(self) -> Iterator[str]:
-        """Write the scores one by one, together where a guess scores alike."""
-        for guess in np.unique(self.public):
-            both = np.array([self.private, self.exact])[:, self.public == guess]
-            private, exact = ("/".join(map(short_score, each)) for each in both)
-            yield f"{private} where the exact model has {exact} and a guess {short_score(guess)}"
-
-
-def standard_error(scores: Matrix) -> float:
-    """Return the standard error of the mean of independent scores; 0 of a single one."""
-    return float(scores.std(ddof=min(1, len(scores) - 1)) / np.sqrt(len(scores)))
 
 
 def name_of_score(scoring: Scoring, estimator: Estimator) -> str:
     """Return the name of a score, as it stands on an axis."""
     if isinstance(scoring, str):
-        return scoring.replace("_", " ")
+        return "R²" if scoring == "r2" else scoring.replace("_", " ")
     if scoring is not None:
         return "score"
     return "accuracy" if is_classifier(estimator) else "R²" if is_regressor(estimator) else "score"
@@ -150,17 +69,25 @@ class Simulation:
     seed: int
     test_oracle: Oracle | None = None
     records: str = ORACLE
+    tasks: tuple[GradedTaskOracle, ...] = ()
+    """Where the datasets come from, in turn, if not from the oracle."""
 
     @cached_property
     def datasets(self) -> list[tuple[Matrix, Matrix | None, Dataset]]:
         """The values, those with noise of a target that adds it, and the records to score."""
-        target = self.sensitivity.bounded(spare(self.target.light))
+        target = self.sensitivity.bounded(spare(self.target.light), self.oracle, self.schema)
         key = key_in_store(
             *(target, self.oracle, self.n_samples, self.seed, self.schema),
-            *(self.test_oracle, "simulated"),
+            *(self.test_oracle, self.tasks, "simulated"),
         )
         found = []
-        for i, (train, test) in enumerate(self._drawn()):
+        for i in range(self.n_datasets):
+            try:
+                train, test = self._draw(i)
+            except Exception:
+                if not self.tasks:  # else there may be no rules for such records
+                    raise
+                continue
 
             def evaluate(train: Dataset = train, seed: int = i) -> Evaluation:
                 noise: Any = {"noise": byte_source(FIRST_SEED + seed)} if target.adds_noise else {}
@@ -174,17 +101,17 @@ class Simulation:
                     found.append((value, noisy[0] if noisy else None, test))
         return found
 
-    def _drawn(self) -> Iterator[tuple[Dataset, Dataset]]:
-        n_scored = min(self.n_samples, MOST_SCORED)
-        for i in range(self.n_datasets):
-            rng, _ = streams(self.seed, score_key(i))
-            if self.test_oracle is not None:
-                train = draw(self.oracle, self.n_samples, rng, schema=self.schema)
-                yield train, draw(self.test_oracle, n_scored, rng, schema=self.schema)
-                continue
-            drawn = draw(self.oracle, self.n_samples + n_scored, rng, schema=self.schema)
-            order = rng.permutation(drawn.n_records)  # an oracle may sort its records
-            yield drawn.take(order[: self.n_samples]), drawn.take(order[self.n_samples :])
+    def _draw(self, i: int) -> tuple[Dataset, Dataset]:
+        """Draw dataset i, and the records to score."""
+        n_scored = MOST_SCORED if self.tasks else min(self.n_samples, MOST_SCORED)
+        rng, _ = streams(self.seed, task_key(i) if self.tasks else score_key(i))
+        oracle = self.tasks[i % len(self.tasks)] if self.tasks else self.oracle
+        if self.test_oracle is not None:
+            train = draw(oracle, self.n_samples, rng, schema=self.schema)
+            return train, draw(self.test_oracle, n_scored, rng, schema=self.schema)
+        drawn = draw(oracle, self.n_samples + n_scored, rng, schema=self.schema)
+        order = rng.permutation(drawn.n_records)  # an oracle may sort its records
+        return drawn.take(order[: self.n_samples]), drawn.take(order[self.n_samples :])
 
     def public_value(self, mechanism: Mechanism, left_out: int | None = None) -> Matrix | None:
         """Return the value that public records alone suggest, from the code or other datasets."""
@@ -195,32 +122,65 @@ class Simulation:
         return np.mean(others, axis=0) if others else None
 
     def scores(self, mechanism: Mechanism, scoring: Scoring) -> ExpectedScore | None:
-        """Release each value as a private one, restore and score; None if nothing has a score."""
-        from sklearn.dummy import DummyClassifier, DummyRegressor
+        """Release each value as private ones, restore and score; None if nothing has a score."""
+        key = task_key if self.tasks else score_key
+        rng, _ = streams(self.seed, key(self.n_datasets))
+        size, code = self.sensitivity.value, mechanism.geometry.code
 
-        rng, _ = streams(self.seed, score_key(self.n_datasets))
-        size, rows = self.sensitivity.value, list[tuple[float, float, float]]()
+        def release(value: Matrix, noisy: Matrix | None) -> Iterator[Estimator]:
+            if noisy is not None:
+                yield self.target.with_noise(mechanism, size, None).restore(noisy)
+                return
+            n_released = np.size(value) if code is None else code.n_released
+            is_slow = mechanism.most_values is not None and n_released > FEW_VALUES
+            n_draws = SLOW_DRAWS if is_slow else N_DRAWS
+            is_single = not self.tasks or getattr(self.target, "student", None) is not None
+            for _ in range(1 if is_single else n_draws):  # each teaches a student, if there is one
+                released, errors = mechanism.release_with_errors(value, size, rng)
+                yield self.target.with_noise(mechanism, size, errors).restore(released)
+
+        has_labels = self.records == ORACLE and not self.tasks
+        public = partial(self.public_value, mechanism) if has_labels else None
+        return self.scores_of(release, scoring, public)
+
+    def scores_of(
+        self,
+        release: Callable[[Matrix, Matrix | None], Iterable[Estimator]],
+        scoring: Scoring,
+        public: Callable[[int], Matrix | None] | None = None,
+    ) -> ExpectedScore | None:
+        """Score what `release` makes of each value, and the value itself."""
+        rows = list[tuple[float, ...]]()
         for i, (value, noisy, test) in enumerate(self.datasets):
-
-            def scored(target: Target, value: Released, test: Dataset = test) -> float:
-                return score(target.restore(value), test, scoring)
-
+            scored = partial(score, test=test, scoring=scoring)
             with quiet(), suppress(Exception):  # as where a restored model cannot be scored
-                released: Any = noisy
-                errors = None
-                if noisy is None:
-                    released, errors = mechanism.release_with_errors(value, size, rng)
-                private = scored(self.target.with_noise(mechanism, size, errors), released)
-                exact, public = self.target.restore(value), self.public_value(mechanism, left_out=i)
-                if self.records == MADE_UP:  # the best that predicts the same for all records
-                    guess = DummyClassifier() if is_classifier(exact) else DummyRegressor()
-                    alone = score(guess.fit(test.X, test.y), test, scoring)
+                private = np.array([*map(scored, release(value, noisy))])
+                exact = self.target.restore(value)
+                if public is None:
+                    alone = guessed(exact, test, scoring)
                 else:
-                    alone = math.nan if public is None else scored(self.target, public)
-                rows.append((private, score(exact, test, scoring), alone))
-        rows = [row for row in rows if np.isfinite(row[:2]).all()]
+                    others = public(i)
+                    alone = math.nan if others is None else scored(self.target.restore(others))
+                rows.append((private.mean(), standard_error(private), scored(exact), alone))
+        rows = [row for row in rows if np.isfinite(row[:3]).all()]
         if not rows:
             return None
         name = name_of_score(scoring, self.target.restore(self.datasets[0][0]))
-        private, exact, public = np.array(rows).T
-        return ExpectedScore(private, exact, public, name, self.records)
+        private, errors, exact, alone = np.array(rows).T
+        majority = alone if public is None else np.full_like(alone, np.nan)
+        majorities = {round(max(task.shares, default=0.0), 1) for task in self.tasks}
+        return ExpectedScore(
+            *(private, exact, majority, name, self.records, errors),
+            public=None if public is None else alone,
+            rows=tuple(sorted(majorities)) if name in EXACT else (),
+        )
+
+
+def guessed(exact: Estimator, test: Dataset, scoring: Scoring) -> float:
+    """Return the score of the best that predicts the same for all records, NaN for none."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    if not (is_classifier(exact) or is_regressor(exact)):
+        return math.nan
+    guess = DummyClassifier() if is_classifier(exact) else DummyRegressor()
+    return score(guess.fit(test.X, test.y), test, scoring)

@@ -31,6 +31,7 @@ FIXED = "the same in all public fits"
 NEAR_ZERO = "may be 0"
 MOST_ROWS, MOST_ROWS_OF_CARD = 40, 100
 LONGEST_NAME = 200
+FEW_RANGES = 4  # that a plan says
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +189,7 @@ def plan_text(plan: Any) -> str:
     n_private = target.n_fits or ("one" if n_public else "one evaluation")
     rows += [("cost", f"{public}{n_private} on the private records")]
     rows += [("released", target.released)]
+    rows += [("components", said) for said in _components(target.estimator)]
     if plan.unit == "person" and not target.sums_persons:
         rows += [("of each person", "one record, drawn anew by each release")]
     noise = type(plan.mechanism).__name__.removesuffix("Mechanism")
@@ -197,17 +199,31 @@ def plan_text(plan: Any) -> str:
             is_most = code.n_released == plan.mechanism.most_values
             noise += ", its most: compare LaplaceMechanism" if is_most else ""
             noise += "; public fits supply the rest"
-    rows += [("noise", noise), ("range", plan.limit)]
-    if plan.expected_score is not None:
-        rows += [("expected score", str(plan.expected_score))]
+    rows += [("noise", noise), ("range", plan.limit), ("oracle's ranges", _ranges(plan))]
+    expected = plan.expected_score
+    table = [] if expected is None or expected.expect else expected.lines
+    if expected is not None:
+        rows += [("expected score", table[0] if table else expected.line)]
     elif code is not None:
         rows += [("learned", f"{plan.share_learned:.0%} of what public fits leave open")]
     rows += [("advice", plan.advice)]
     if not target.adds_noise and (replaces(target, "by_name") or not target.released):
         rows += [("std. errors", said) for said in _errors(plan)]
-    lines = (wrapped(said, f"  {name:<16}") for name, said in rows if said)
+    lines = [wrapped(said, f"  {name:<16}") for name, said in rows if said]
+    if table:
+        place = next(i for i, line in enumerate(lines) if line.startswith("  expected score"))
+        lines[place] = "\n    ".join([lines[place], *table[1:]])
     title = f"{short_label(_title(target), LONGEST_NAME)}, {plan.n_samples} private {plan.unit}s"
     return "\n".join([f"Plan: {title}", *lines])
+
+
+def _ranges(plan: Any) -> str:
+    """Describe the ranges of the first columns to which records are clipped."""
+    ranges = plan.ranges
+    said = [f"{name}: {low:.4g} to {high:.4g}" for name, low, high in ranges[:FEW_RANGES]]
+    if len(ranges) > FEW_RANGES:
+        said.append(f"{len(ranges) - FEW_RANGES} more in plan.ranges")
+    return "; ".join(said)
 
 
 def _errors(plan: Any) -> Iterator[str]:
@@ -229,6 +245,13 @@ def _errors(plan: Any) -> Iterator[str]:
             inner = (names[i].removeprefix(name) for i in at)
             ends = [" ".join(pair) for pair in zip(ends, inner, strict=True)]
         yield f"{name} {' to '.join(dict.fromkeys(ends))}"
+
+
+def _components(estimator: Estimator) -> Iterator[str]:
+    """Describe the public components in an estimator, whose number a plan has set."""
+    members = {} if estimator is None else estimator.get_params(deep=True)
+    steps = (each for each in members.values() if not is_frozen(each))
+    yield from filter(None, (getattr(each, "description_", "") for each in steps))
 
 
 def _title(target: Target) -> str:

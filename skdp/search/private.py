@@ -308,6 +308,7 @@ def price(fits: Sequence[PrivacyGuarantee], n_runs: int) -> PrivacyGuarantee:
         all_hold,
         epsilon=above(3 * exact(max(each.epsilon for each in fits))),
         delta=above(n_runs * finite(max(each.delta for each in fits))),
+        clipped=fits[0].clipped,
         oracle=all_hold.oracle and f"{all_hold.oracle}, of the {n} records of a fit",
         code=None,
     )

@@ -62,6 +62,8 @@ class Settled(Sensitivity):
     """What makes a stratum of the sampled pairs, if there are any."""
     least_share: float | None = None
     """Smallest share of a class that the oracle of these draws, where it is known."""
+    clipped: bool | None = None
+    """Whether records are clipped to the ranges of the oracle's; None where none are drawn."""
     n_reused: int = 0
     """Number of evaluations that were known from before."""
 
@@ -109,8 +111,13 @@ class Settled(Sensitivity):
     def check_made_for(self, target: Target) -> None:
         """Refuse a target that has another key than the target of the sensitivity."""
 
-    def bounded(self, target: Target) -> Target:
-        """Return the function that is bounded: under ranges, the target on clipped records."""
+    def bounded(
+        self, target: Target, oracle: Oracle | None = None, schema: DatasetForm | None = None
+    ) -> Target:
+        """Return the function that is bounded: under ranges, the target on clipped records.
+
+        Records in a schema that are far from those of an oracle may be replaced by draws of it.
+        """
         return target
 
 

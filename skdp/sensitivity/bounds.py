@@ -258,7 +258,7 @@ class KnownSensitivity(Settled):
                 "Pass the bound from which it was made, 'known' or 'aggregate'."
             )
 
-    def bounded(self, target: Target) -> Target:
+    def bounded(self, target: Target, *drawn: Any) -> Target:
         return target if self.ranges is None else ClippedTarget(target, self.ranges)
 
 
@@ -267,7 +267,7 @@ def as_prior(oracle: object, random_state: Seed = None) -> SensitivitySampler:
     if isinstance(oracle, SensitivitySampler):
         return oracle
     source = as_oracle(oracle)
-    return SensitivitySampler(source, gamma=None, n_pairs=199, random_state=random_state)
+    return SensitivitySampler(source, gamma=None, n_pairs=199, clip=None, random_state=random_state)
 
 
 def as_sensitivity(sensitivity: object, mechanism: Measures, n_samples: int) -> Sensitivity:

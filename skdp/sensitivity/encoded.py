@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ class EncodedSensitivity(KnownSensitivity):
 
     reach: float = 0.0
 
-    def bounded(self, target: Target) -> Target:
+    def bounded(self, target: Target, *drawn: Any) -> Target:
         mean = self.geometry.code.mean
         return _BoxedTarget(super().bounded(target), mean - self.reach, mean + self.reach)
 

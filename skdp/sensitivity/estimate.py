@@ -18,10 +18,12 @@ from skdp.core.dataset import Dataset
 from skdp.core.geometry import Geometry, MechanismType
 from skdp.core.guarantee import STRATA
 from skdp.core.identity import REMEDY, key_of, obstacle_of
+from skdp.core.oracle import Oracle
 from skdp.core.schema import DatasetForm, FormKey, describe_key
 from skdp.core.target import Target
 from skdp.sensitivity.base import Settled, in_code_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic
+from skdp.sensitivity.likeness import AlikeTarget, Ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,10 @@ class SensitivityEstimate(Settled):
         What makes a stratum of pairs; see :class:`skdp.SensitivitySampler`.
     least_share : float or None, default=None
         Smallest share of a class that the oracle draws, if it says so.
+    ranges : tuple, default=()
+        By part of a dataset the lowest and the highest number of each column of the oracle's
+        records, to which records are clipped; None for a column that stays as it is. An estimate
+        without ranges is of records as they are, and is used so.
 
     Attributes
     ----------
@@ -98,6 +104,7 @@ class SensitivityEstimate(Settled):
     n_reused: int = field(default=0, compare=False)
     strata: str | None = None
     least_share: float | None = None
+    ranges: Ranges = ()
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,6 +122,7 @@ class SensitivityEstimate(Settled):
             )
         norms.flags.writeable = False
         object.__setattr__(self, "form", _as_tuples(self.form))
+        object.__setattr__(self, "ranges", _as_tuples(self.ranges))
         object.__setattr__(self, "norms", norms)
         object.__setattr__(self, "value", self._at_rank(self.order_statistic.k))
 
@@ -136,7 +144,7 @@ class SensitivityEstimate(Settled):
     def identity(self) -> str:
         """Digest that is equal for estimates which cover the same pairs."""
         public = (self.key, self.geometry.key, self.n_samples, self.form, self.order_statistic)
-        content = repr((*public, self.strata)).encode() + self.norms.tobytes()
+        content = repr((*public, self.strata, self.ranges)).encode() + self.norms.tobytes()
         return hashlib.sha256(content).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -177,8 +185,33 @@ class SensitivityEstimate(Settled):
         self.check_fits(n_samples, schema, mechanism.geometry)
         self.check_made_for(target)
         self.check_usable()
+        self._check_draws()
         # a release holds no record of an oracle
         return self.with_prior(None), mechanism
+
+    @property
+    def clipped(self) -> bool:  # type: ignore[override]  # always known here
+        return bool(self.ranges)
+
+    def bounded(
+        self, target: Target, oracle: Oracle | None = None, schema: DatasetForm | None = None
+    ) -> Target:
+        if not self.ranges:
+            return target
+        assert oracle is not None  # as `settle` makes sure
+        assert schema is not None
+        return AlikeTarget(target, self.ranges, oracle, schema)
+
+    def _check_draws(self) -> None:
+        """Refuse an estimate that replaces records without the oracle that it was sampled from."""
+        drawn = None if self.draws_from is None else self.draws_from.description
+        if self.ranges and drawn != self.oracle:
+            raise ValueError(
+                "The 'sensitivity' was sampled with clip='ranges', where records far outside count "
+                f"as draws of the oracle {self.oracle}, so it needs this oracle. Got {drawn}. Pass "
+                "it as the 'prior' of PrivateEstimator, or to release a function "
+                "estimate.with_prior(SensitivitySampler(oracle))."
+            )
 
     def check_fits(self, n_samples: int, schema: DatasetForm, geometry: Geometry) -> None:
         ours, theirs = (describe_key(form) or "unknown" for form in (self.form, schema.key))

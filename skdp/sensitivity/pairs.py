@@ -29,6 +29,7 @@ from skdp.core.streams import BLOCK, SpawnKey, streams
 from skdp.core.target import LabeledValueError, Target, values_of
 from skdp.core.types import Matrix
 from skdp.oracles.drawing import draw, perturbed
+from skdp.sensitivity.likeness import AlikeTarget
 from skdp.sensitivity.store import STORE, Evaluation, key_in_store
 from skdp.sensitivity.strata import LAYOUTS, neighbors
 
@@ -200,15 +201,21 @@ class RecordPairs:
 
     def __init__(self, source: PairSource, rows: Rows, geometry: Geometry, records: Dataset):
         self.source, self.rows, self.geometry = source, rows, geometry
+        records = self._as_counted(records, lambda: records)
         self.shared = _typical_value(rows, records)  # what all others add, the same for all pairs
         self.n_rows = min(BLOCK_SIZE, max(1, MAX_BATCH // max(1, self.shared.size)))
+
+    def _as_counted(self, records: Dataset, drawn: Callable[[], Dataset]) -> Dataset:
+        target = self.source.target
+        return target.alike(records, drawn) if isinstance(target, AlikeTarget) else records
 
     def __call__(self, pairs: range) -> Iterator[Outcomes]:
         """Measure consecutive pairs, as many at a time as fit into memory."""
         source, geometry = self.source, self.geometry
         for block in range(pairs.start // BLOCK_SIZE, -(-pairs.stop // BLOCK_SIZE)):
             rng, _ = streams(source.seed, (block, BLOCK))
-            records = draw(source.oracle, 2 * BLOCK_SIZE, rng, schema=source.schema, copied=False)
+            drawn = partial(draw, source.oracle, rng=rng, schema=source.schema, copied=False)
+            records = self._as_counted(drawn(2 * BLOCK_SIZE), partial(drawn, BLOCK_SIZE))
             for row in range(0, BLOCK_SIZE, self.n_rows):
                 first = block * BLOCK_SIZE + row
                 inside = slice(max(pairs.start - first, 0), max(pairs.stop - first, 0))

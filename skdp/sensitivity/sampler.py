@@ -29,6 +29,7 @@ from skdp.sensitivity.base import Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.execution import Job, run, run_chunk
+from skdp.sensitivity.likeness import AlikeTarget, draw_ranges
 from skdp.sensitivity.pairs import (
     BLOCK_SIZE,
     MAX_PILOT_PAIRS,
@@ -88,6 +89,13 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         - "auto": "classes" for a classifier, and for a function on a shipped oracle that was given
           the classes; else None.
         - None: one pool, whose records differ as they were drawn.
+    clip : "ranges" or None, default="ranges"
+        What becomes of records unlike the oracle's.
+
+        - "ranges": numbers of X, weights and responses of a regression are clipped to the smallest
+          and the largest of 20 draws apart from the pairs. A record far outside, by one number or
+          by many, counts as a record of the oracle. This holds for pairs and for private records.
+        - None: all records count as they are.
     n_jobs : int or None, default=None
         Number of parallel workers, as in scikit-learn. The norms do not depend on it. A job that
         takes less time than starting workers runs without them.
@@ -133,6 +141,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         calibration: str = "exact",
         confidence: float | None = None,
         strata: str | None = "auto",
+        clip: str | None = "ranges",
         n_jobs: int | None = None,
         verbose: int | None = None,
         random_state: Seed = None,
@@ -143,6 +152,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.calibration = calibration
         self.confidence = confidence
         self.strata = strata
+        self.clip = clip
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -164,7 +174,12 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         """
         rule = "be 'auto', 'classes', 'thirds' or None"
         known = self.strata in ["auto", *LAYOUTS]
-        check_rules("SensitivitySampler", strata=(self.strata, known, rule))
+        clips = self.clip in ["ranges", None]
+        check_rules(
+            "SensitivitySampler",
+            strata=(self.strata, known, rule),
+            clip=(self.clip, clips, "be 'ranges' or None"),
+        )
         usual = order_statistic(
             self.gamma,
             self.n_pairs,
@@ -247,11 +262,13 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             n_rounding=int(outcomes.are_rounding.reshape(-1, n_strata).sum(axis=0).min()),
             form=source.schema.key,
             key=key,
+            prior=self._with(random_state=source.seed),
             n_reused=n_reused,
             strata=strata,
             least_share=source.oracle.smallest_share(source.n_samples + 1)
             if strata == "classes" and type(source.oracle) is RandomTaskOracle
             else None,
+            ranges=source.target.ranges if isinstance(source.target, AlikeTarget) else (),
         )
 
     def pilots(
@@ -305,11 +322,14 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
         target.check_oracle(*records.parts)
         rows = target.closed_form(*records.parts) if has_independent_records(oracle) else None
+        fitted = target.estimator if target.public_fit is None else target.public_fit
+        fits_classes = fitted is not None and is_classifier(fitted)
+        declared = fits_classes or getattr(oracle, "responses", "") == "labels"
+        if self.clip is not None:
+            ranges = draw_ranges(oracle, n_samples, seed, schema, has_labels=declared)
+            target = AlikeTarget(target, ranges, oracle, schema)
         source = PairSource(target, oracle, n_samples, seed, schema, kind)
         if not kind:
-            fitted = target.estimator if target.public_fit is None else target.public_fit
-            fits_classes = fitted is not None and is_classifier(fitted)
-            declared = fits_classes or getattr(oracle, "responses", "") == "labels"
             declared &= records.y is not None and np.size(records.y) == n_samples + 1
             strata = self.strata
             if strata == "auto":
@@ -370,7 +390,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     ) -> tuple[SensitivityEstimate, MechanismType]:
         estimate = self.sample(target, n_samples, mechanism.geometry, schema)
         estimate.check_usable()
-        return estimate, in_code_of(estimate.geometry, mechanism)
+        return estimate.with_prior(None), in_code_of(estimate.geometry, mechanism)
 
     def public_dataset(
         self,

@@ -16,7 +16,7 @@ from scipy.special import expit
 from skdp.core.types import Matrix
 from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.l2_laplace import MOST_VALUES
-from skdp.mechanisms.objective import ObjectivePerturbation
+from skdp.mechanisms.objective import ObjectivePerturbation, Rows
 
 FROM_WEIGHTS, FROM_SCORE = 200, 1000  # least n epsilon / d, and n epsilon
 SHARES = {"weights": 0.2, "score": 0.1, None: 0.0}  # of the budget
@@ -51,13 +51,14 @@ def student(encoded: Matrix, labels: NDArray[np.intp]) -> Matrix:
 def correct(
     first: Matrix,
     drawn: Matrix,
-    private: Matrix,
+    private: Callable[[Callable[[Matrix], Matrix]], Rows],
     labels: NDArray[np.intp],
     objective_of: Callable[[float], ObjectivePerturbation],
     source: ByteSource,
 ) -> Matrix:
     """Release corrected weights. All but `private` and `labels` follows from what is released.
 
+    `private` applies a function to the encoded private records, all at once or block by block.
     `objective_of` makes the mechanism, for the length of the longest row. The columns that vary
     least in score share a number where there are more columns than numbers.
     """
@@ -77,8 +78,8 @@ def correct(
 
     objective = objective_of(float(np.hypot(longest, constant)))
     center = np.append(np.ones(n_groups), first[-1] / constant)
-    penalty = least_risk(rows(drawn[:N_RISK]), center, len(private), objective)
-    found = objective.release(rows(private), labels == 1, center, penalty, source)
+    penalty = least_risk(rows(drawn[:N_RISK]), center, len(labels), objective)
+    found = objective.release(private(rows), labels == 1, center, penalty, source)
     return np.append(groups @ found[:-1], constant * found[-1])
 
 

@@ -72,14 +72,18 @@ class ClassTableEncoder(TransformerMixin, BaseEstimator):
         """The number of declared columns."""
         return len(self.schema.columns)
 
+    @property
+    def of_cells(self) -> list[Table]:
+        """What the middles of the cells of each column become."""
+        return [np.clip(odds[:, 1:] - odds[:, :1], -LIMIT, LIMIT) / LIMIT for odds in self.log_odds]
+
     def transform(self, X: Container) -> NDArray[np.float64]:
         """Encode records in a frame, an array or a list."""
         read, _ = self.schema.read(X)
         parts: list[NDArray] = []
-        for given, column, odds in zip(
-            read, self.schema.columns.values(), self.log_odds, strict=True
+        for given, column, numbers in zip(
+            read, self.schema.columns.values(), self.of_cells, strict=True
         ):
-            numbers = np.clip(odds[:, 1:] - odds[:, :1], -LIMIT, LIMIT) / LIMIT
             if isinstance(column, Number):
                 unit, middles = column.unit(column.clipped(given)), column.middles(self.n_cells)
                 parts += [np.interp(unit, middles, values) for values in numbers.T]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,7 @@ from skdp.tables.budget import Objective, split
 from skdp.tables.columns import Number, cell_names
 from skdp.tables.counts import BITS, Table, TableNoise, class_tables
 from skdp.tables.encoder import ClassTableEncoder
+from skdp.tables.engines import EngineTable
 from skdp.tables.law import (
     MOST,
     class_sizes,
@@ -50,6 +51,9 @@ class ClassTables(BaseEstimator):
     recalibrate : bool, default=True
         Whether a part of the budget goes to a correction of what columns have in common, where n
         epsilon allows it.
+    n_samples : int or None, default=None
+        The number of records, which is public. A table that an engine holds needs it, and is
+        refused if it has another number.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Seed of the draws from released tables. It is public, and tells nothing of the noise.
 
@@ -79,9 +83,16 @@ class ClassTables(BaseEstimator):
     True
     """
 
-    def __init__(self, schema: Schema, recalibrate: bool = True, random_state: Seed = None):
+    def __init__(
+        self,
+        schema: Schema,
+        recalibrate: bool = True,
+        n_samples: int | None = None,
+        random_state: Seed = None,
+    ):
         self.schema = schema
         self.recalibrate = recalibrate
+        self.n_samples = n_samples
         self.random_state = random_state
 
 
@@ -219,6 +230,31 @@ def cells_of_response(n_records: int, epsilon: float, n_columns: int) -> int:
     return 8 if n_records * epsilon / n_columns >= 2000 else 4
 
 
+class HeldTable:
+    """Records in memory, by declared columns; its methods are those of an EngineTable."""
+
+    def __init__(self, X: Container, y: Container, schema: Schema):
+        (*self.columns, self.y), self.n_records = schema.read(X, y)
+        self.X, self.schema = X, schema
+
+    def labels(self, most: int) -> NDArray[np.intp]:
+        """Return the label of each record."""
+        return self.schema.response.cells(self.y, most)
+
+    def counts(self, sizes: Sequence[int], most: int, n_cells: int) -> list[NDArray[np.int64]]:
+        """Count the records of each cell and label."""
+        declared = zip(self.schema.columns.values(), self.columns, strict=True)
+        cells = [column.cells(given, n_cells) for column, given in declared]
+        return class_tables(cells, sizes, self.labels(most), self.schema.response.n_cells(most))
+
+    def encoded(
+        self, encoder: ClassTableEncoder, most: int
+    ) -> tuple[Callable[[Callable[[Matrix], Matrix]], Matrix], NDArray[np.intp]]:
+        """Return what makes rows of encoded records, and the labels."""
+        encoded = encoder.transform(self.X)
+        return lambda rows: rows(encoded), self.labels(most)
+
+
 def release_tables(
     X: Container,
     y: Container,
@@ -234,25 +270,20 @@ def release_tables(
     It comes from `source`. Draws from what is released already come from `rng`, which may be
     public. Each private record is encoded by itself, into finite numbers whatever its entries are.
     """
-    (*columns, response), n = schema.read(X, y)
-    design = Design.of(schema, n, mechanism, recalibrate)
-    declared, target = schema.columns.values(), schema.response
-    labels = target.cells(response, design.most)
-    cells = [
-        each.cells(given, design.n_cells) for each, given in zip(declared, columns, strict=True)
-    ]
-    counted = class_tables(cells, design.sizes, labels, design.n_classes)
+    table = X if isinstance(X, EngineTable) else HeldTable(X, y, schema)
+    design = Design.of(schema, table.n_records, mechanism, recalibrate)
+    counted = table.counts(design.sizes, design.most, design.n_cells)
     noisy = design.noise.add(counted, source)
-    del cells, counted
+    del counted
 
     released = design.oracle(noisy, None, library_of(X))
     if not design.n_weights:
         return released
     drawn, drawn_classes = released.draw(correction.N_STUDENT, rng, complete=True)
-    encode = released.encoder_.transform
-    encoded = encode(drawn)
+    encoded = released.encoder_.transform(drawn)
     first = correction.student(encoded, drawn_classes)
-    weights = correction.correct(first, encoded, encode(X), labels, design.objective_of, source)
+    private, labels = table.encoded(released.encoder_, design.most)
+    weights = correction.correct(first, encoded, private, labels, design.objective_of, source)
     return replace(released, weights_=weights)
 
 

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from skdp.core.checks import check_kind, check_rules, shown
-from skdp.core.dtypes import kind_of
+from skdp.core.dtypes import DType, kind_of
 from skdp.core.types import Container
 from skdp.tables.columns import Category, Number
 from skdp.tables.values import can_hold, canonical, columns_of_records, entries
@@ -131,15 +131,19 @@ class Schema:
                 )
             columns, declared = [*columns, y], [*declared, ("y", self.response)]
         for given, (name, column) in zip(columns, declared, strict=True):
-            dtype = getattr(given, "dtype", None)
-            is_number = isinstance(column, Number)
-            if dtype is not None and not can_hold(dtype, is_number, column.has_numbers):
-                wanted = "numbers" if is_number else "the declared values"
-                raise TypeError(
-                    f"The type of {name} cannot hold what the Schema declares, {column}. "
-                    f"Convert it to a type of {wanted}."
-                )
+            check_type(name, column, getattr(given, "dtype", None))
         return columns, n
+
+
+def check_type(name: str, column: Number | Category, dtype: DType) -> None:
+    """Refuse a type that cannot hold what is declared of a column."""
+    is_number = isinstance(column, Number)
+    if dtype is not None and not can_hold(dtype, is_number, column.has_numbers):
+        wanted = "numbers" if is_number else "the declared values"
+        raise TypeError(
+            f"The type of {name} cannot hold what the Schema declares, {column}. "
+            f"Convert it to a type of {wanted}."
+        )
 
 
 def _column_like(column: Container) -> Number | Category:

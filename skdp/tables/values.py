@@ -7,6 +7,7 @@ entry is read alone: it reads the same in a list, an array and a frame.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import belongs_to
+from skdp.core.dataset import Elsewhere, belongs_to
 from skdp.core.dtypes import DType, holds_numbers, is_object, is_of_dates, kind_of
 from skdp.core.plain import as_doubles, is_table, plain
 from skdp.core.types import Container
@@ -129,8 +130,16 @@ def _entry(record: object, place: int, name: object) -> object:
 
 def library_of(X: Container) -> str:
     """Return "pandas", "polars", "array" or "list": what drawn records are to look like."""
+    if isinstance(X, Elsewhere):
+        return installed_library()
     found = [library for library in ("pandas", "polars") if belongs_to(X, library)]
     return found[0] if found else "list" if isinstance(X, list) else "array"
+
+
+def installed_library() -> str:
+    """Return the library of frames that is installed, pandas before polars; else "array"."""
+    found = [name for name in ("pandas", "polars") if importlib.util.find_spec(name)]
+    return found[0] if found else "array"
 
 
 def together(columns: Mapping[object, NDArray], library: str) -> Container:

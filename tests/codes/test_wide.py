@@ -92,6 +92,17 @@ def test_no_code_is_learned_where_the_values_themselves_are_told_better(order):
     assert learn(values, differences, order, deviation=1e4).share_learned(1e12) < 1e-3
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_third_of_the_largest_shift_is_expected_to_stay_public(order):
+    """Of changes without structure the axes reach little: of .5 * 50 records a third comes."""
+    values, differences = np.random.default_rng(0).normal(size=(2, 100, 2200)) * [[[0.1]], [[0.5]]]
+    stays = np.sum((0.5 * 50) ** 2 / 6 * np.mean(differences**2, axis=0))
+    norms = np.linalg.norm(differences, ord=order, axis=1)
+    each = (stays / 2200) ** 0.5 / Noise(order, 1.0).of(norms)
+    assert learn(values, differences, order, 0.9 * each, shift=0.5) is None
+    assert learn(values, differences, order, 1.2 * each, shift=0.5) is not None
+
+
 def test_units_do_not_matter():
     values, differences = pilots()
     units = np.geomspace(1, 100, 2500)

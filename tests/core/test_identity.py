@@ -138,7 +138,8 @@ def serves(estimate, thing):
         if hasattr(thing, "fit"):
             private(thing, estimate).plan(len(X), like=(X, y))
         else:
-            release(thing, X, mechanism=MECHANISM, sensitivity=estimate)
+            prior = SensitivitySampler(UNLABELED)
+            release(thing, X, mechanism=MECHANISM, sensitivity=estimate.with_prior(prior))
     except ValueError as error:
         if "made for another target" not in str(error):
             raise

@@ -176,7 +176,8 @@ def test_integers_become_doubles_where_the_oracle_yields_floats(make):
     first = released(target, data, UniformOracle([(0, 100)] * 2))
     assert seen == {"float64"}
     assert first.value.shape == (2,)
-    estimate = released(mean, data, UniformOracle([(0, 100)] * 2)).sensitivity
+    drawn = sampler(UniformOracle([(0, 100)] * 2))
+    estimate = released(mean, data, None, sensitivity=drawn).sensitivity.with_prior(drawn)
     again = released(mean, data, None, sensitivity=estimate)  # the same form again
     assert again.sensitivity == estimate
     seen.clear()
@@ -258,7 +259,7 @@ def test_an_estimate_serves_records_of_its_own_form_only(made):
     again = SensitivityEstimate.from_dict(json.loads(json.dumps(estimate.to_dict())))
     assert again == estimate
     for used in FORMS:
-        reused = model(estimator, oracle, sensitivity=again)
+        reused = model(estimator, oracle, sensitivity=again, prior=oracle)
         if made == used:
             assert reused.fit(FORMS[used], y).sensitivity_ == estimate
             continue

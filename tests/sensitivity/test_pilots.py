@@ -60,11 +60,16 @@ def test_no_record_of_a_pilot_pair_is_in_another_pair():
 
     watched = sampler(remember)
     watched.pilots(mean, 5)
-    pilots = {float(value) for X in seen[4:] for value in X.ravel()}  # four are only checked
+
+    def numbers(skipped, size):  # the first ones are only checked
+        return {float(value) for X in seen[skipped:] if len(X) == size for value in X.ravel()}
+
+    pilots, ranges = numbers(4, 6), numbers(4, 500)
     seen.clear()
     watched.sample(mean, 5, "l1")
-    assert len(pilots) == 40 * 6 * 3
-    assert not pilots & {float(value) for X in seen[3:] for value in X.ravel()}
+    assert (len(pilots), len(ranges)) == (40 * 6 * 3, 20 * 500 * 3)
+    assert numbers(3, 500) == ranges
+    assert not (pilots | ranges) & numbers(3, 6)
     assert not pilots & set(watched.public_dataset(5)[0].ravel().tolist())
 
 

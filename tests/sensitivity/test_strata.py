@@ -184,8 +184,9 @@ def test_a_classifier_has_39_pairs_in_each_stratum():
     said = " ".join(str(plan.guarantee).split())
     assert (
         "least_share=0.05), whether none, one or both of the two records are of the rarest class. "
-        "Records unlike these may not be covered. Classes near or below 6.8 % of the records may "
-        "not be covered."
+        "Records unlike these may not be covered. Numbers outside the ranges of the oracle's "
+        "records count as the nearest end, and records far outside as records of the oracle. "
+        "Classes near or below 6.8 % of the records may not be covered."
     ) in said
     mechanism = GaussianMechanism(epsilon=1.0, delta=1e-5, code=None)
     plan = model(mechanism=mechanism, gamma=0.2).plan(n_samples=100)

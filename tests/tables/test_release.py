@@ -185,7 +185,10 @@ def test_many_columns_share_private_numbers_without_a_delta():
     def objective_of(radius):
         return ObjectivePerturbation(radius, n_weights=16, last=1e-3, epsilon=1.0)
 
-    weights = correct(first, encoded, encoded, labels, objective_of, byte_source(0))
+    def private(rows):
+        return rows(encoded)
+
+    weights = correct(first, encoded, private, labels, objective_of, byte_source(0))
     ratios = weights[:-1] / np.where(first[:-1] == 0, 1, first[:-1])
     assert len(np.unique(np.round(ratios[first[:-1] > 0], 9))) == 15
     assert np.all(np.abs(ratios[:10] - 1) < 0.8)

@@ -194,6 +194,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing Binarizer FunctionTransformer Normalizer": Entry(
         learns_nothing=True, by_record=True
     ),
+    "skdp.estimators.components.PublicComponents": Entry(learns_nothing=True, by_record=True),
     # These learn the number of columns, or public categories: there is nothing to release.
     "sklearn.preprocessing.OneHotEncoder": _encoder,
     "sklearn.preprocessing.OrdinalEncoder": replace(_encoder, passes_gaps=True),

@@ -1,0 +1,149 @@
+"""Whether the expected score, read at the true base rate and difficulty, is that of real releases.
+
+Half of a table is private, a quarter has public features, and a quarter is scored. The majority and
+the score of the exact model on that quarter are what somebody reads who guesses both right. The
+tables are those of benchmarks/classes.py (`--data`); without them one is made up.
+
+"sampled": a logistic regression, with random tasks on the public features. "known": moments, or
+liblinear, after a frozen scaler and components of the public features and ClipNorm, without a
+prior, so that the records of the tasks are made up; beside it tasks of the public features.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from classes import tables
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from skdp import (
+    ClipNorm,
+    LaplaceMechanism,
+    MomentClassifier,
+    PrivateEstimator,
+    RandomTaskOracle,
+    SensitivitySampler,
+)
+from skdp.mechanisms.noise import byte_source
+
+CLASSES = [0, 1]
+
+
+class Cell(NamedTuple):
+    """What was expected, and what came."""
+
+    route: str
+    epsilon: float
+    error: float
+    is_worthless: bool
+    warned: tuple[bool, bool, bool]  # with nothing, the majority, and both stated
+
+
+def models(
+    public: np.ndarray, epsilon: float, n_components: int
+) -> Iterator[tuple[str, PrivateEstimator]]:
+    """Yield the ways to a release."""
+    mechanism = LaplaceMechanism(epsilon)
+    oracle = RandomTaskOracle(public, classes=CLASSES)
+    for C in (1.0, 0.1):
+        yield (
+            "sampled",
+            PrivateEstimator(
+                LogisticRegression(C=C, max_iter=1000),
+                mechanism=mechanism,
+                sensitivity=SensitivitySampler(oracle, random_state=0),
+            ),
+        )
+    frozen = FrozenEstimator(make_pipeline(StandardScaler(), PCA(n_components)).fit(public))
+    for last in (
+        MomentClassifier(),
+        LogisticRegression(C=0.01, solver="liblinear"),
+    ):
+        given = make_pipeline(frozen, ClipNorm(2.0), last)
+        options: Any = {"mechanism": mechanism, "sensitivity": "known", "classes": CLASSES}
+        yield "known", PrivateEstimator(given, **options)
+
+
+def cells_of(rows: np.ndarray, name: str, options: argparse.Namespace) -> Iterator[Cell]:
+    """Yield a cell for each way and epsilon."""
+    private, public, test = np.split(rows, [len(rows) // 2, 3 * len(rows) // 4])
+    center, scale = public[:, :-1].mean(axis=0), public[:, :-1].std(axis=0)
+    keep = scale > 0
+    X, Z, T = ((part[:, :-1] - center)[:, keep] / scale[keep] for part in (private, public, test))
+    y, true = private[:, -1].astype(int), test[:, -1].astype(int)
+    majority = max(true.mean(), 1 - true.mean())
+    for epsilon in options.epsilons:
+        for route, model in models(Z, epsilon, min(5, Z.shape[1])):
+            plan = model.plan(len(X), like=(X[:1], y[:1]))
+            mechanism, target, size = plan.mechanism, plan.target, plan.sensitivity.value
+            fitted, scores = target(X, y, seed=0), []
+            exact = target.restore(fitted).score(T, true)
+            for draw in range(options.releases):
+                if target.adds_noise:
+                    released = target(X, y, seed=0, noise=byte_source(draw))
+                else:
+                    released, _ = mechanism.release_with_errors(fitted, size, byte_source(draw))
+                scores.append(target.restore(released).score(T, true))
+            plans = {route: plan}
+            if route == "known":
+                tasks = RandomTaskOracle(Z, classes=CLASSES)
+                plans["known, public features"] = replace(plan, made_up=tasks)
+            point = {"majority": majority, "exact": exact}
+            for title, each in plans.items():
+                expected, real = each.expected_score, float(np.mean(scores))
+                told = expected.at(**point).score
+                stated = (None, {"majority": majority}, point)
+                warned = tuple(not expected.expecting(guess).is_worth for guess in stated)
+                yield Cell(title, epsilon, told - real, real <= majority + 0.01, warned)
+                print(
+                    f"{name}, {type(model.estimator).__name__}, {title}, epsilon {epsilon:g}: "
+                    f"majority {majority:.3f} exact {exact:.3f} real {real:.3f} expected "
+                    f"{told:.3f}",
+                    flush=True,
+                )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", type=Path, help="folder of the CSV files")
+    parser.add_argument("--releases", type=int, default=15)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 0.3, 1.0, 3.0])
+    parser.add_argument("--small", action="store_true", help="a made-up table, one epsilon")
+    options = parser.parse_args()
+    if options.small:
+        options.releases, options.epsilons = 5, [1.0]
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [
+            cell
+            for name, rows in tables(options.data, np.random.default_rng(0))
+            for cell in cells_of(rows, name, options)
+        ]
+    for route in dict.fromkeys(cell.route for cell in found):
+        cells = [cell for cell in found if cell.route == route]
+        for epsilon in options.epsilons:
+            errors = np.array([cell.error for cell in cells if cell.epsilon == epsilon])
+            square = np.sqrt(np.mean(errors**2))
+            print(
+                f"{route}, epsilon {epsilon:g}: root mean square {square:.3f}, "
+                f"mean {errors.mean():+.3f}, of {len(errors)}"
+            )
+        right = np.mean(
+            [[each == cell.is_worthless for each in cell.warned] for cell in cells], axis=0
+        )
+        print(f"{route}: warnings right with nothing, the majority, both stated: {right.round(2)}")
+
+
+if __name__ == "__main__":
+    main()
