@@ -46,7 +46,7 @@ from skdp import (
 from skdp.accounting import PrivacyAccountant
 from skdp.accounting.tally import compose
 from skdp.bounds import count_bound, mean_bound
-from skdp.core.dataset import Dataset
+from skdp.core.dataset import Dataset, Elsewhere
 from skdp.core.persons import N_TOGETHER, Persons, arrange, draw_one, slots, with_persons
 from tests.known_cases import CASES, extreme_records, target_of, terms
 
@@ -277,7 +277,7 @@ def test_no_number_of_records_is_shown(way, tmp_path):
         everything = b"".join([*files.values(), pickle.dumps(model.plan_)])
         text = "".join(files[name].decode() for name in ("README.md", "release.json"))
         for number in (m, m + n_rows):
-            assert not re.search(rf"(?<![\d.]){number}(?![\d.])", text)
+            assert not re.search(rf"(?<![\w.]){number}(?![\w.])", text)
             assert np.array([number]).tobytes() not in everything
             assert np.array([number], float).tobytes() not in everything
         assert b"secret" not in everything
@@ -404,6 +404,12 @@ def test_wrong_calls_are_refused_and_count_no_record():
             assert str(len(X)) not in str(raised.value)
 
 
+def test_a_table_of_an_engine_is_refused():
+    table = Elsewhere((2, 1), ["a"], ["float64"])
+    with pytest.raises(TypeError, match="in memory"):
+        with_persons(Dataset(table, groups=[0, 1]))
+
+
 def test_the_unit_must_be_known_to_a_search_of_scikit_learn():
     X, y, groups = visits()
     model = moments(L2LaplaceMechanism(1.0), unit="person")
@@ -439,8 +445,7 @@ def test_a_saved_release_of_persons_says_so(tmp_path):
     moments(L2LaplaceMechanism(1.0)).fit(X, y, groups=groups).save(tmp_path / "folder")
     assert load(tmp_path / "folder").guarantee.unit == "person"
     card = (tmp_path / "folder" / "README.md").read_text()
-    assert "two candidates for a person" in card
-    assert "all other persons" in card
+    assert "two candidates the person is" in card
 
 
 def test_persons_with_visits_as_the_guide_measures_them():

@@ -16,7 +16,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.dataset import Dataset, as_series, belongs_to, column_names, n_records
+from skdp.core.dataset import (
+    Dataset,
+    Elsewhere,
+    as_series,
+    belongs_to,
+    column_names,
+    n_records,
+)
 from skdp.core.dtypes import categories_of, is_gap
 from skdp.core.types import Container
 
@@ -61,6 +68,11 @@ def with_persons(dataset: Dataset) -> Dataset:
         raise ValueError(
             "The 'sample_weight' parameter must be None with groups, which give each record its "
             "weight. Got weights. Leave them out."
+        )
+    if isinstance(dataset.X, Elsewhere):
+        raise TypeError(
+            "The 'groups' parameter is for records in memory. Got a table of an engine. Make one "
+            "record of each person there, or read the table first."
         )
     if isinstance(dataset.groups, str):
         dataset = _without_column(dataset, dataset.groups)
