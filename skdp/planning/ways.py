@@ -509,7 +509,8 @@ class Tables(Proved):
         chosen = given.sensitivity
         seed = self.seed if chosen.random_state is None else chosen.random_state
         drafted = draft_tables(chosen, given.mechanism, example, given.estimator, seed)
-        check = partial(check_declared, chosen.schema, example.n_records)
+        n = None if self.unit == "person" else example.n_records  # all rows of persons are read
+        check = partial(check_declared, chosen.schema, n)
         others = {"accountant": given.accountant, "expect": given.expect, "unit": self.unit}
         return replace(drafted, prepare=check, **others)
 
