@@ -195,6 +195,11 @@ class ReleasePlan:
         self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
         check_chooses(self.mechanism, self.target)
         check_count("n_alternatives", self.n_alternatives, "ReleasePlan")
+        if self.unit != "record" and self.sensitivity.gamma:
+            raise ValueError(
+                "The 'unit' of a plan must be 'record' where the sensitivity was sampled, since "
+                f"the oracle yields no persons. Got {self.unit!r}. Take a bound on paper."
+            )
         object.__setattr__(self, "names", as_names(self.names, self.mechanism))
         target, sensitivity, content = self.settled or (self.target, None, content_of(self.target))
         if target is not self.target and content != key_of(self.target):

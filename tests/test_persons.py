@@ -1,5 +1,6 @@
 """Persons with several records: bounds, ids, what is said, and what is shown of the numbers."""
 
+import dataclasses
 import datetime
 import decimal
 import pickle
@@ -168,6 +169,9 @@ DAY = datetime.date(2020, 1, 1)
         ([2**53, 2**53 + 1, float(2**53), np.float64(2**53)], [0, 1, 0, 0]),
         ([np.nan, 5, float("nan"), pd.NA, pd.NaT, None, np.datetime64("NaT")], [0]),
         ([(1, 2), (1, 2), (2, 1)], [0, 0, 1]),
+        ([("a", np.nan), ("a", float("nan")), ("a", (1, None)), ("a", 1)], [0]),
+        ([object(), object(), 1], [0]),
+        (np.array([(1, np.nan), (1, np.nan), (1, 2)], dtype="i8,f8"), [0]),
         ([DAY, DAY, uuid.UUID(int=1), decimal.Decimal("NaN")], [0, 0, 1]),
         ([[1], {}, "a"], [0]),
         (("a", "b", "a"), [0, 1, 0]),
@@ -372,6 +376,13 @@ def test_ways_that_were_sampled_on_records_are_refused():
         assert not hasattr(model, "estimator_")
 
 
+def test_a_sampled_plan_of_records_becomes_none_of_persons():
+    sampler = SensitivitySampler(PublicDataOracle(visits(1)[0]), random_state=0)
+    plan = plan_release(np.mean, n_samples=N, mechanism=EXACT, sensitivity=sampler)
+    with pytest.raises(ValueError, match="must be 'record'"):
+        dataclasses.replace(plan, unit="person")
+
+
 def test_wrong_calls_are_refused_and_count_no_record():
     X, y, groups = visits()
     model = moments()
@@ -380,6 +391,7 @@ def test_wrong_calls_are_refused_and_count_no_record():
         lambda: model.fit(X, y[1:], groups=groups): "different lengths",
         lambda: model.fit(X, y, groups=groups[:, None]): "one id for each row",
         lambda: model.fit(X, y, groups="who"): "name of a column",
+        lambda: model.fit(pl.LazyFrame({"who": groups}), y, groups="who"): "must come as",
         lambda: model.fit(X, y, groups=[None] * len(X)): "at least one person",
         lambda: model.fit(X, y, np.ones(len(X)), groups): "sample_weight",
         lambda: model.fit(X[:, :, None], y, groups=groups): "two-dimensional",
@@ -446,6 +458,7 @@ def test_a_saved_release_of_persons_says_so(tmp_path):
     assert load(tmp_path / "folder").guarantee.unit == "person"
     card = (tmp_path / "folder" / "README.md").read_text()
     assert "two candidates the person is" in card
+    assert "all other persons" in card
 
 
 def test_persons_with_visits_as_the_guide_measures_them():

@@ -147,6 +147,7 @@ def slots(
 def _without_column(dataset: Dataset, name: str) -> Dataset:
     """Take the column of ids out of the records."""
     X = dataset.X
+    n_records(X)  # refuses other classes, such as a table of an engine
     if (column_names(X) or []).count(name) != 1:
         raise ValueError(
             "The 'groups' parameter must hold the ids of the persons, or be the name of a column "
@@ -191,6 +192,9 @@ def _canonical(entry: object) -> object:
         is_date = isinstance(entry, np.datetime64 | np.timedelta64)
         id_ = entry.item() if isinstance(entry, np.generic) and not is_date else entry
         hash(id_)
+        is_told_apart = type(id_).__eq__ is not object.__eq__  # else no two rows have the same id
+        if not is_told_apart or (isinstance(id_, tuple) and None in map(_canonical, id_)):
+            return None  # as no two gaps are equal, each row with one would be a person
     except Exception:  # it has no hash, so it is no id: no row decides about a refusal
         return None
     return id_

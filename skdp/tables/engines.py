@@ -12,6 +12,7 @@ is rounded to a double by the engine.
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -90,10 +91,10 @@ class EngineTable(Elsewhere):
 
         label, *cells = self._expressions(most, n_cells)
         counted = [
-            self.frame.select(cell=cell, label=label)
+            self.frame.select(cell=cell.cast(nw.Int32), label=label)
             .group_by("cell", "label")
             .agg(nw.len().alias("n"))
-            .select(nw.lit(place).alias("table"), "cell", "label", "n")
+            .select(nw.lit(place, nw.Int32).alias("table"), "cell", "label", "n")
             for place, cell in enumerate(cells)
         ]
         return nw.concat(counted, how="vertical")
@@ -179,6 +180,12 @@ def engine_table(X: Container, y: object, schema: Schema, n: int | None) -> Engi
         raise ValueError(
             "y must be the name of a column of the table that is not declared in 'columns' of the "
             f"Schema. Got {got}."
+        )
+    named = map(str, (*schema.columns, y))
+    if odd := [name for name in named if re.fullmatch(r"\*|\^.*\$", name, re.S)]:
+        raise ValueError(
+            "The columns of a table that an engine holds must not be named like a pattern, which "
+            f"may match others. Got {shorten(odd)}: rename them."
         )
     if missing := [name for name in schema.columns if name not in types]:
         raise ValueError(
@@ -268,9 +275,6 @@ def _number_of(text: nw.Expr) -> nw.Expr:
     import narwhals as nw
 
     text = text.str.strip_chars()
-    return (
-        nw.when(text.str.contains(NUMBER))
-        .then(text)
-        .otherwise(nw.lit(None, nw.String))
-        .cast(nw.Float64)
-    )
+    # in Java, $ also matches before a line separator at the end
+    is_number = text.str.contains(NUMBER) & ~text.str.contains("[^0-9eE.+-]")
+    return nw.when(is_number).then(text).otherwise(nw.lit(None, nw.String)).cast(nw.Float64)

@@ -51,6 +51,7 @@ WORDS = {
     "code": [
         *("x", "1", "1.0", "+1", " 1 ", "1e0", "01", "2.5", "25e-1", "-3", "-3.00", "-3\n", "y z"),
         *("y z ", "nan", "inf", "-inf", "1e400", "e", ".", "1e", "0x1", "--3", "1.", ".1e1", None),
+        *("1\u2028", "1\x851"),
     ],
     "y": ["no", "yes", "7", "7.0", "8", "maybe", "", None],
     "kind": ["only", "other", None],
@@ -170,6 +171,9 @@ def refusals():
     yield frame, "age", {}, "y must be the name of a column.*Got the column 'age'"
     yield frame, "Y", {}, "y must be the name of a column.*Got the column 'Y'"
     yield frame.drop("age", "code"), "y", {}, r"Missing are \['age', 'code'\]"
+    pattern = Schema({"^age$": Number(0, 1)}, classes=["no", "yes"])
+    yield frame.with_columns(pl.lit(1).alias("^age$")), "y", {"schema": pattern}, "like a pattern"
+    yield frame.with_columns(pl.lit(1).alias("*")), "*", {}, "like a pattern"
     yield frame.with_columns(age="work"), "y", {}, "type of column 'age' cannot hold"
     yield dates, "y", {}, "type of column 'age' cannot hold"
     yield frame.with_columns(work=pl.col("age")), "y", {}, "type of column 'work' cannot hold"
@@ -286,3 +290,12 @@ def test_many_categories_take_wider_cells():
     _, labels = table.encoded(released(rows.lazy(), schema=schema, n_samples=3000).encoder_, 4)
     assert labels.tolist() == rows["y"].to_list()
     np.testing.assert_array_equal(table.counts([300], 4, 8)[0].sum(axis=1), 10)
+
+
+def test_few_and_many_cells_are_counted_in_one_statement(tmp_path):
+    values = [f"v{place}" for place in range(300)]
+    path = str(tmp_path / "rows.parquet")
+    pl.DataFrame({"a": values, "b": [0.5] * 300, "y": [0, 1] * 150}).write_parquet(path)
+    schema = Schema({"a": Category(values), "b": Number(0, 1)}, classes=[0, 1])
+    table = engine_table(on_ibis(path), "y", schema, 300)
+    assert [counts.sum() for counts in table.counts([300, 8], 4, 8)] == [300, 300]
