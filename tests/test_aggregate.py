@@ -35,6 +35,7 @@ from skdp import (
 from skdp.accounting import PrivacyAccountant
 from skdp.aggregate.blocks import sharpen
 from skdp.core.dataset import Dataset
+from skdp.core.persons import Persons
 from tests import attack_routes as routes
 
 X, y = make_classification(
@@ -342,7 +343,9 @@ def test_public_responses_that_are_nearly_alike_keep_the_bound():
         for response in (np.inf, -np.inf, 0.0):
             other = missing.copy()
             other[0] = response
-            moved = code.weight * (target.fits.mean(missing) - target.fits.mean(other))
+            records = (Dataset(X[:400], each) for each in (missing, other))
+            means = [target.fits.mean(Persons(each, np.ones(400, int))) for each in records]
+            moved = code.weight * (means[0] - means[1])
             assert np.abs(moved) <= (1 + 1e-12) * code.weight * reader.moves / 400
 
 

@@ -170,6 +170,7 @@ def test_objects_that_are_numbers_are_so_on_both_sides_of_a_sampled_promise(name
             private = objects(X) if ours else X
             public = objects(X_public) if theirs else X_public
             model = sampled(Ridge(), make(public), public["age"].to_numpy(), **exact)
+            model.set_params(sensitivity__clip=None)
             model.fit(make(private), private["age"].to_numpy())
             np.testing.assert_allclose(model.estimator_.coef_, expected)
 
@@ -263,7 +264,7 @@ def test_weights_of_zero_are_named_where_a_fit_fails():
         rows = rng.integers(N, size=n_samples)
         return PUBLIC.to_numpy()[rows], y_public[rows], rng.uniform(size=n_samples)
 
-    sampler = SensitivitySampler(oracle, gamma=0.3, n_pairs=3, random_state=0)
+    sampler = SensitivitySampler(oracle, gamma=0.3, n_pairs=3, clip=None, random_state=0)
     noise = {"mechanism": LaplaceMechanism(1.0), "release": ["coef_", "intercept_"]}
     model = private(Weighing(), **noise, sensitivity=sampler)
     with pytest.raises(PrivateEvaluationError, match="weights of 0"):

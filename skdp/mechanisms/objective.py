@@ -89,7 +89,9 @@ limits are sqrt(p) times as large: \|b\| is below 2 R sqrt(p) / e times a sum of
 variables, and up to `MOST_WEIGHTS` numbers this sum is above 2^14 as rarely."""
 MOST_WEIGHTS = 2**13
 
-Rows: TypeAlias = Any  # a matrix, or what makes the same block of its rows whenever asked for it
+RowSource: TypeAlias = (
+    Any  # a matrix, or what makes the same block of its rows whenever asked for it
+)
 
 
 def profile(epsilons: ArrayLike, mu: float, kappa: float) -> Matrix:
@@ -193,7 +195,7 @@ class ObjectivePerturbation:
 
     def release(
         self,
-        rows: Rows,
+        rows: RowSource,
         labels: NDArray[np.bool_],
         center: Matrix,
         penalty: float,
@@ -251,7 +253,7 @@ def perturbation_of(
 class _SignedRows:
     """Rows with their signs, at most a radius long, made block by block."""
 
-    rows: Rows
+    rows: RowSource
     labels: NDArray[np.bool_]
     radius: float
 
@@ -269,7 +271,7 @@ class _SignedRows:
 class _Objective:
     """F in doubles, of rows with their signs, and bounds on the rounding."""
 
-    rows: Rows
+    rows: RowSource
     radius: float
     penalty: float
     center: Matrix

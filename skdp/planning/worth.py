@@ -84,7 +84,7 @@ def warn_of_worth(plan: ReleasePlan) -> None:
     """Warn, before anything is paid for, of a release that adds little; class tables warn alone."""
     expected, share = plan.expected_score, plan.share_learned
     alone = "public records alone" if expected is None else expected.alone
-    if expected is None and share < LEAST_SHARE:
+    if share < (LEAST_SHARE if expected is None else LEAST_SHARE / 10):
         said = f"{share:.1%} of what public fits leave open is learned from the private data"
     elif expected is not None and not expected.is_worth and plan.target.expected_score is None:
         said = f"expected {expected.scoring}: {expected.line}"

@@ -16,7 +16,7 @@ from scipy.special import expit
 from skdp.core.types import Matrix
 from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.l2_laplace import MOST_VALUES
-from skdp.mechanisms.objective import ObjectivePerturbation, Rows
+from skdp.mechanisms.objective import ObjectivePerturbation, RowSource
 
 FROM_WEIGHTS, FROM_SCORE = 200, 1000  # least n epsilon / d, and n epsilon
 SHARES = {"weights": 0.2, "score": 0.1, None: 0.0}  # of the budget
@@ -51,7 +51,7 @@ def student(encoded: Matrix, labels: NDArray[np.intp]) -> Matrix:
 def correct(
     first: Matrix,
     drawn: Matrix,
-    private: Callable[[Callable[[Matrix], Matrix]], Rows],
+    private: Callable[[Callable[[Matrix], Matrix]], RowSource],
     labels: NDArray[np.intp],
     objective_of: Callable[[float], ObjectivePerturbation],
     source: ByteSource,

@@ -98,7 +98,9 @@ def test_bounds_follow_the_norm_of_each_pair(usual):
     assert (audit.lower_bounds[clear] > truth[clear] - 0.35).all()
 
 
-def test_an_outlier_is_outside_the_promise_and_shown(usual):
+def test_an_outlier_is_outside_the_promise_and_shown():
+    options = {"gamma": 0.1, "n_pairs": 19, "clip": None, "random_state": 0}
+    usual = fitted(sensitivity=SensitivitySampler(plausible, **options))
     audit = audit_estimator(usual, X, Y, record=OUTLIER, pairs=3, **OPTIONS)
     assert (audit.covered, audit.violated, audit.n_exceeding) == (False, False, 3)
     assert audit.p_value == 1
@@ -142,7 +144,8 @@ def test_a_record_of_a_mixed_table():
 def test_a_record_of_features_alone():
     for container in (np.asarray, sparse.csr_array):
         records = container(np.random.default_rng(0).random((30, 1)))
-        sampler = SensitivitySampler(UniformOracle([(0, 1)]), gamma=0.2, random_state=0)
+        options = {"gamma": 0.2, "clip": None, "random_state": 0}
+        sampler = SensitivitySampler(UniformOracle([(0, 1)]), **options)
         model = PrivateEstimator(
             StandardScaler(with_mean=False), mechanism=PLAIN, sensitivity=sampler, random_state=0
         ).fit(records)
