@@ -123,7 +123,7 @@ bench: $(STAMP)
 	@set -e; for script in $(BENCHMARKS); do \
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
-SMALL := audit_estimators class_tables classes compare components coverage engines field floating_point mutation scale search utility
+SMALL := audit_estimators class_tables classes compare components coverage engines expected field floating_point likeness mutation scale search utility
 field: $(STAMP)
 	$(BIN)/python benchmarks/field.py --data $(DATA) $(FIELD)
 	$(BIN)/python benchmarks/class_tables.py --data $(DATA)

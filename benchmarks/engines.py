@@ -2,9 +2,10 @@
 
 A folder of Parquet files of 14 columns and a label is made. Each job runs in a process of its own:
 the counts of 16 cells of each number and 5 of each category by label, by hand and by skdp, then
-a fit with and without the corrected score. It prints seconds, the ratio to the counts by hand, and
-the peak memory in MiB beside that of the imports alone. Dask has two workers, each with a limit of
-half the size of the table in memory. They and Spark, a process of Java, are not in the figure.
+a fit with and without the corrected score. It prints seconds, seconds of processors, their ratio to
+those of the counts by hand, and the peak memory in MiB beside that of the imports alone. Dask has
+two workers, each with a limit of half the size of the table in memory: the memory is that of the
+larger of all processes. Of Spark, a process of Java, neither is known.
 
 Usage: python benchmarks/engines.py [--rows 100000 ...] [--engines polars duckdb ...] [--small]
 """
@@ -18,6 +19,7 @@ import resource
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -51,8 +53,23 @@ def write(folder, n_rows):
         pl.DataFrame(made).write_parquet(folder / f"{number}.parquet")
 
 
+@contextmanager
 def opened(engine, folder, n_rows):
-    """Open the folder on an engine, which may need more to live."""
+    """Open the folder on an engine."""
+    if engine == "dask":
+        import dask.dataframe
+        from dask.distributed import Client, LocalCluster
+
+        size = {"n_workers": 2, "threads_per_worker": 1}
+        size["memory_limit"] = max(n_rows * 15 * 8 // 2, 2**29)
+        with LocalCluster(**size, dashboard_address=None) as cluster, Client(cluster):
+            yield dask.dataframe.read_parquet(f"{folder}/*.parquet")
+    else:
+        yield opened_here(engine, folder)
+
+
+def opened_here(engine, folder):
+    """Open the folder on an engine in this process, or on Spark."""
     files = f"{folder}/*.parquet"
     if engine == "polars":
         return pl.scan_parquet(files)
@@ -61,13 +78,6 @@ def opened(engine, folder, n_rows):
 
         duckdb.sql("SET memory_limit = '700MB'")
         return duckdb.read_parquet(files)
-    if engine == "dask":
-        import dask.dataframe
-        from dask.distributed import Client, LocalCluster
-
-        limit = max(n_rows * 15 * 8 // 2, 2**29)
-        Client(LocalCluster(2, threads_per_worker=1, memory_limit=limit, dashboard_address=None))
-        return dask.dataframe.read_parquet(files)
     if engine == "ibis":
         import ibis
 
@@ -118,63 +128,75 @@ def fitted(table, n_rows, recalibrate):
     ).fit(table, "y")
 
 
-def memory():
-    """Return the peak memory of this process in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def used():
+    """Return seconds, seconds of processors, and the peak memory in MiB, of ended children too."""
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    processors = sum(each.ru_utime + each.ru_stime for each in both)
+    return time.perf_counter(), processors, max(each.ru_maxrss for each in both) / 1024
 
 
 def measure(engine, job, folder, n_rows):
-    """Return seconds, peak memory, that before, and a digest of what was released."""
-    table, released = opened(engine, folder, n_rows), ""
-    before, start = memory(), time.perf_counter()
-    if job == "by hand":
-        by_hand(engine, table)
-    elif job == "counts":
-        sizes = [each.n_cells(N_CELLS) for each in COLUMNS.values()]
-        engine_table(table, "y", SCHEMA, n_rows).counts(sizes, 4, N_CELLS)
-    else:
-        oracle = fitted(table, n_rows, job == JOBS[-1]).oracle_
-        kept = pickle.dumps([oracle.tables_, oracle.weights_])
-        released = hashlib.sha256(kept).hexdigest()[:8]
-    return time.perf_counter() - start, memory(), before, released
+    """Return seconds twice, peak memory, that before, and a digest of what was released."""
+    if job == "write":
+        return write(Path(folder), n_rows)
+    start, spent, before = used()
+    released = ""
+    with opened(engine, folder, n_rows) as table:
+        start = time.perf_counter()
+        if job == "by hand":
+            by_hand(engine, table)
+        elif job == "counts":
+            sizes = [each.n_cells(N_CELLS) for each in COLUMNS.values()]
+            engine_table(table, "y", SCHEMA, n_rows).counts(sizes, 4, N_CELLS)
+        else:
+            oracle = fitted(table, n_rows, job == JOBS[-1]).oracle_
+            kept = pickle.dumps([oracle.tables_, oracle.weights_])
+            released = hashlib.sha256(kept).hexdigest()[:8]
+        seconds = time.perf_counter() - start
+    _, after, peak = used()
+    return seconds, after - spent, peak, before, released
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[10**5, 10**6, 10**7])
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=[*ENGINES])
-    parser.add_argument("--small", action="store_true", help="20,000 rows, polars and DuckDB")
+    parser.add_argument(
+        "--small", action="store_true", help="20,000 rows, polars and DuckDB, all in this process"
+    )
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         engine, job, folder, n_rows = options.one
         print(json.dumps(measure(engine, job, folder, int(n_rows))))
         return
-    jobs = JOBS
+    run = in_process
     if options.small:
-        options.rows, options.engines, jobs = [20_000], ["polars", "duckdb"], JOBS[:2]
+        options.rows, options.engines, run = [20_000], ["polars", "duckdb"], measure
     there = [each for each in options.engines if importlib.util.find_spec(ENGINES[each])]
     for n_rows in options.rows:
         with TemporaryDirectory() as name:
-            write(Path(name), n_rows)
+            run("", "write", name, n_rows)  # whose memory a child would inherit
             size = sum(each.stat().st_size for each in Path(name).iterdir()) / 2**20
             print(f"\n{n_rows} rows, {size:.0f} MiB of Parquet", flush=True)
             for engine in there:
-                report(engine, jobs, name, n_rows)
+                report(run, engine, name, n_rows)
 
 
-def report(engine, jobs, folder, n_rows):
-    """Print a line for each job of an engine, each in a process of its own."""
+def in_process(*job):
+    """Measure in a process of its own."""
+    command = [sys.executable, __file__, "--one", *map(str, job)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def report(run, engine, folder, n_rows):
+    """Print a line for each job of an engine."""
     hand = np.nan
-    for job in jobs:
-        command = [sys.executable, __file__, "--one", engine, job, folder, str(n_rows)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            print(f"{engine:8} {job:28} failed: {done.stderr.strip().splitlines()[-1]}", flush=True)
-            continue
-        seconds, peak, before, released = json.loads(done.stdout.splitlines()[-1])
-        hand = seconds if job == "by hand" else hand
-        told = f"{seconds:8.2f} s {seconds / hand:6.2f} {peak:7.0f} MiB, {before:.0f} before"
+    for job in JOBS:
+        seconds, spent, peak, before, released = run(engine, job, folder, n_rows)
+        hand = spent if job == "by hand" else hand
+        told = f"{seconds:8.2f} s {spent:8.2f} s {spent / hand:6.2f} {peak:6.0f}/{before:.0f} MiB"
         print(f"{engine:8} {job:28}{told} {released}", flush=True)
 
 

@@ -1,6 +1,7 @@
 """Configuration of the documentation, built by `make docs` with warnings as errors."""
 
 import multiprocessing
+import os
 import re
 import sys
 import warnings
@@ -151,6 +152,13 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+if root := os.environ.get("SKDP_DOCS_ROOT"):  # where the site of all versions is served
+    shown_as = os.environ["SKDP_DOCS_VERSION"].removeprefix("v")
+    html_theme_options |= {
+        "switcher": {"json_url": f"{root}switcher.json", "version_match": shown_as},
+        "check_switcher": False,  # the list of versions is written after the build
+        "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    }
 
 
 def skip_members_of_others(app, what, name, obj, skip, options):

@@ -83,7 +83,7 @@ published = clone(code).set_params(calibration="dkw", strata=None)
 warnings.filterwarnings("ignore", "With strata=None")  # which the published method is
 epsilons = [0.1, 0.3, 1, 3, 10]
 results = {"noise on every number": [], "public code": []}
-# At a small epsilon noise on every number is worth no more than public records, of which the plan
+# At a small epsilon noise on every number is worth no more than a guess, of which the plan
 # warns; and so many releases of the same data promise nothing together, of which their budget
 # warns. The scores are printed here, and only one would be released, so both are switched off.
 warnings.simplefilter("ignore", UtilityWarning)

@@ -323,7 +323,7 @@ class PrivateEstimator(PrivateModel):
         groups : array-like of shape (n_samples,), str or None, default=None
             The ids of the persons whom the records belong to, or the name of a column of X that has
             them and is taken out. The promise is then about persons, whose number is public. Rows
-            without an id are left out. For a sensitivity that is known on paper.
+            without an id are left out. For a sensitivity that is not sampled.
 
         Returns
         -------

@@ -161,6 +161,7 @@ class ReleasePlan:
       cost            398 evaluations on public records..., then one on the private
                       records
       noise           Laplace
+      oracle's ranges 0: ... to 1
       std. errors     value 0.011
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> plan.execute(X).guarantee == plan.guarantee
@@ -292,9 +293,9 @@ class ReleasePlan:
         if dataset.groups is not None:
             persons = arrange(dataset, paid.noise)
             if target.sums_persons:
-                evaluate, dataset = (
-                    partial(target.over_persons, counts=persons.counts),
+                dataset, evaluate = (
                     persons.rows,
+                    partial(target.over_persons, counts=persons.counts),
                 )
             else:
                 dataset = draw_one(persons, paid.noise)
@@ -395,7 +396,7 @@ class ReleasePlan:
 
     def _checked(self, given: Dataset) -> Dataset:
         """Return private data in the form of the plan, or refuse them."""
-        check_is_public(self.oracle, given)
+        check_is_public(self.oracle, given._replace(groups=None))
         if (given.groups is None) != (self.unit == "record"):
             raise ValueError(
                 f"The 'groups' must {'be' if given.groups is None else 'not be'} given to execute "
@@ -530,20 +531,19 @@ class ReleasePlan:
         if self.target.expected_score is not None:
             return self.target.expected_score, None
         found: tuple[ExpectedScore | None, Matrix | None] = None, None
-        for simulation in filter(None, (self.simulate_tasks(), self.simulate())):
+        tasks, records = self.simulate_tasks(), self.simulate()
+        is_labeled = self.oracle is not None and not getattr(self.oracle, "responses", "")
+        for simulation in filter(None, (tasks, records)):
+            source = records if is_labeled else simulation
 
-            def simulated(simulation: Simulation = simulation) -> Any:
+            def simulated(simulation: Any = simulation, source: Any = source) -> Any:
                 scores = simulation.scores(self.mechanism, self.scoring)
-                return scores, simulation.public_value(self.mechanism)
+                return scores, source.public_value(self.mechanism)
 
             facts: Any = self.target, simulation.oracle, self.n_samples, simulation.seed
-            size, n_datasets, tasks = (
-                self.sensitivity.value,
-                simulation.n_datasets,
-                simulation.tasks,
-            )
-            others = n_datasets, tasks, self.mechanism, size, self.scoring
-            found = STORE.made(key_in_store(*facts, self.schema, *others), simulated)
+            others = simulation.n_datasets, simulation.tasks, self.mechanism, self.scoring
+            key = key_in_store(*facts, self.schema, self.sensitivity.value, *others)
+            found = STORE.made(key, simulated)
             if found[0] is not None:
                 break
         return found
@@ -552,11 +552,11 @@ class ReleasePlan:
         self, mechanism: Mechanism, simulation: Simulation | None
     ) -> ExpectedScore | None:
         """Return the expected score with another mechanism, on datasets of a simulation."""
-        target: Any = self.target
-        if target.expected_score is not None:
-            found = target.with_mechanism(mechanism).expected_score
+        if simulation is not None:
+            found = simulation.scores(mechanism, self.scoring)
         else:
-            found = None if simulation is None else simulation.scores(mechanism, self.scoring)
+            change = getattr(self.target, "with_mechanism", None)  # of class tables
+            found = None if change is None else change(mechanism).expected_score
         return None if found is None else found.expecting(self.expect)
 
     def simulate_tasks(
@@ -564,13 +564,17 @@ class ReleasePlan:
     ) -> Simulation | None:
         """Return made-up tasks to release and to score, None where public records have labels."""
         simulation = self.simulate(n_datasets, seed)
-        has_labels = not getattr(self.oracle or self.made_up, "responses", "")
-        if simulation is None or (has_labels and self.expect is None):
+        form, responses = self.schema.parts.y, getattr(self.oracle or self.made_up, "responses", "")
+        if simulation is None or not (responses or self.expect) or form is None or form.shape:
             return None
-        form, fit, classes = self.schema.parts.y, self.target.public_fit, self.classes
-        if form is None or form.shape or not (classes or is_regressor(fit)):
+        labels, target = None, self.target
+        fit = target.estimator if target.public_fit is None else target.public_fit
+        is_real = fit is not None and is_regressor(fit)
+        if not is_real:
+            labels = self.classes[0] if self.classes else simulation.oracle.classes_
+        if labels is None and not (is_real or responses == "numbers"):
             return None
-        tasks = graded_tasks(simulation.oracle, classes[0] if classes else None)
+        tasks = graded_tasks(simulation.oracle, labels)
         records = TASKS if simulation.records == ORACLE else simulation.records
         n_datasets = len(tasks) if n_datasets is None else n_datasets
         return replace(simulation, n_datasets=n_datasets, tasks=tasks, records=records)

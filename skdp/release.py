@@ -115,9 +115,9 @@ def release(
         The private weights of the records, if the target takes them after `y`.
     groups : array-like of n_samples ids, str or None, default=None
         The ids of the persons whom the records belong to, or the name of a column of X that has
-        them and is taken out. The target sees one record of each person, drawn at random, and the
-        promise is about persons. Rows without an id are left out. For a KnownSensitivity or a
-        number, of as many records as there are persons.
+        them and is taken out. The promise is about persons. The target sees one record of each
+        person, drawn at random; with "aggregate" all records of the persons of a block. Rows
+        without an id are left out. For a sensitivity that is not sampled.
     accountant : PrivacyAccountant or None, default=None
         The budget that pays, before the target sees the records. None takes
         `skdp.accounting.default_accountant`.
@@ -287,10 +287,8 @@ def plan_release(
     """
     check_mechanism(mechanism, "release")
     check_count("n_samples", n_samples, "plan_release")
-    unit, like = (
-        unit_of(sensitivity, groups, "plan_release"),
-        without_ids(like, groups, "plan_release"),
-    )
+    unit = unit_of(sensitivity, groups, "plan_release")
+    like = without_ids(like, groups, "plan_release")
     given = target, mechanism, sensitivity, responses, names, ranges
     return plan_for(like, n_samples, *given, unit)[0]
 
@@ -317,6 +315,7 @@ def plan_for(
     if isinstance(aggregate, SampleAndAggregate) and ranges is not None:
         function = as_function_target(target)
         target = FunctionBlocks(aggregate, function, ranges, n_samples)
+        target.sums_persons = unit == "person"
         sensitivity = target.known
     target = as_target(target)
     if responses is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import pickle
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -167,8 +168,8 @@ class Release(HasIntervals):
     def save(self, folder: str | Path, *, n_draws: int = 0) -> None:
         """Write the release to a folder that may be handed on, with a card for its readers.
 
-        The folder holds nothing private, and of the oracle's records only single numbers that a
-        public fit shows, such as the largest of a column. `release.joblib` is a pickle of this
+        The folder holds nothing private, and of the oracle's records only the ranges of columns and
+        single numbers that a public fit shows. `release.joblib` is a pickle of this
         object. `release.json` has the promise, the plan and the versions for programs, and
         `README.md` for people. A model without parts of skdp is also written alone: as
         `estimator.skops`, which runs no code when it is read, where skops is installed and can
@@ -257,7 +258,7 @@ class Release(HasIntervals):
         checks = tuple(str(each).partition("\n")[0] for each in audits)
         named = self.plan.partition("\n")[0].removeprefix("Plan: ")
         return make_report(
-            title or named.replace("<lambda>", "a function"),
+            title or re.sub(r"[\w.]*<lambda>", "a function", named),
             *(self.guarantee, law, self.budget, checks),
             record=record,
             purpose=purpose,

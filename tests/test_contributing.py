@@ -1,5 +1,7 @@
 """What the files for contributors say of the project is so."""
 
+import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -66,6 +68,42 @@ def test_the_workflow_runs_what_must_hold():
     versions = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
     assert versions[0] == oldest.group(1)
     assert f"python: {versions[1:]}".replace("'", '"') in text
+
+
+def test_a_release_is_built_from_what_the_project_says():
+    """Each workflow runs what is there; versions and dependencies are those of the package."""
+    project = (ROOT / "pyproject.toml").read_text()
+    release, docs = (
+        (ROOT / ".github/workflows" / f"{n}.yml").read_text() for n in ("release", "docs")
+    )
+    versions = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
+    assert f"python: {versions}".replace("'", '"') in release
+    assert "id-token: write" in release.split("  publish:")[1]
+    for script in re.findall(r"\.ci/[\w.-]+", release + docs):
+        assert (ROOT / script).exists(), script
+    recipe = (ROOT / ".conda/recipe.yaml").read_text()
+    needed = re.search(r"\ndependencies = \[(.*?)\]", project, re.S)[1]
+    needed = [name.replace(">=", " >=") for name in re.findall(r'"(.*?)"', needed)]
+    run = re.findall(r"^    - (.*)$", recipe.split("  run:\n")[1].split("\n\n")[0], re.M)
+    oldest = re.search(r'requires-python = "(.*)"', project)[1]
+    assert run == [f"python {oldest}", *needed]
+    assert f'version: "{skdp.__version__}"' in recipe
+    assert f"\nversion: {skdp.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_site_leads_to_its_newest_version(tmp_path):
+    spec = importlib.util.spec_from_file_location("gather_site", ROOT / ".ci" / "gather_site.py")
+    spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
+    built, site = tmp_path / "html", tmp_path / "site"
+    for version in ("dev", "0.9.0", "0.10.0", "0.9.0"):
+        built.mkdir(exist_ok=True)
+        (built / "index.html").write_text(version)
+        module.gather(site, version, "/skdp/", built)
+    listed = json.loads((site / "switcher.json").read_text())
+    assert [each["version"] for each in listed] == ["0.10.0", "0.9.0", "dev"]
+    assert listed[0]["url"] == "/skdp/0.10.0/"
+    assert "url=0.10.0/" in (site / "index.html").read_text()
+    assert (site / "0.9.0" / "index.html").read_text() == "0.9.0"
 
 
 def test_the_examples_use_public_names_and_those_that_the_page_promises():

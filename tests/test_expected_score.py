@@ -109,7 +109,7 @@ def test_a_known_sensitivity_without_a_prior_has_a_score_on_made_up_records(mode
     """A release is held against a guess: one that is noise is not sold in silence."""
     said = warnings_of(model.plan, 285, like=like)
     assert gains == (not said)
-    assert all("than a guess: by the " in each for each in said)
+    assert all("than a guess: it beats a guess of " in each for each in said)
 
 
 def test_records_are_made_up_in_the_range_of_the_first_step_only_where_labels_are_declared():
@@ -253,6 +253,7 @@ def test_a_worth_is_that_at_the_stated_point():
     assert not lost.is_worth  # for two of three
 
 
+@pytest.mark.slow
 def test_a_stated_task_is_printed_and_warned_of():
     model = private(SVM, TASKS).set_params(expect={"majority": 0.6, "exact": 0.9})
     plan = model.plan(285)
@@ -260,8 +261,9 @@ def test_a_stated_task_is_printed_and_warned_of():
     assert "if the majority is 0.60 and the best model has 0.90; beats a guess from 0.6" in said
     assert float(plan.expected_score) == plan.expected_score.at(majority=0.6, exact=0.9).score
     assert plan.sensitivity.value == private(SVM, TASKS).plan(285).sensitivity.value
-    (said,) = warnings_of(model.set_params(expect={"majority": 0.97}).plan, 285)
-    assert "if the majority is 0.97 and the best model has 0.98" in said
+    noisy = private(SVM, TASKS, 0.05).set_params(expect={"majority": 0.8})
+    (said,) = warnings_of(noisy.plan, 285)
+    assert "if the majority is 0.80 and the best model has 0.90" in said
     labelled = private(SVM, TABLE).set_params(expect={"majority": 0.6}).plan(285)
     assert labelled.expected_score.records == "made-up tasks"
 
@@ -275,6 +277,7 @@ def test_a_stated_task_is_printed_and_warned_of():
         (SVM, 0.9),
         (Ridge(), {"majority": 0.5, "exact": 0.9}),
         (Ridge(), {"exact": 1.5}),
+        (KMeans(2), {"exact": 0.5}),
     ],
 )
 def test_what_is_no_task_is_refused(estimator, expect):

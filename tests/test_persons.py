@@ -20,6 +20,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from skdp import (
     BernsteinTransformer,
@@ -34,6 +35,7 @@ from skdp import (
     PrivateEstimator,
     PrivateSearchCV,
     PublicDataOracle,
+    RandomTaskOracle,
     SampleAndAggregate,
     Schema,
     SensitivitySampler,
@@ -240,6 +242,13 @@ WAYS = {
     "tables": lambda **o: PrivateEstimator(
         GaussianNB(), **{"sensitivity": tables(), "mechanism": LaplaceMechanism(1000.0)} | o
     ),
+    "aggregate": lambda **o: PrivateEstimator(
+        DecisionTreeClassifier(max_depth=1),
+        prior=RandomTaskOracle(visits(seed=1)[0], classes=[0, 1]),
+        mechanism=L2LaplaceMechanism(1.0),
+        sensitivity=SampleAndAggregate(n_blocks=10, random_state=0),
+        **o,
+    ),
     "density": lambda **o: PrivateEstimator(
         KernelDensity(),
         release=BernsteinTransformer(2, feature_range=(-2, 2)),
@@ -248,16 +257,16 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", ["weighed", "logistic", "tables", "density"])
+@pytest.mark.parametrize("way", ["weighed", "logistic", "tables", "density", "aggregate"])
 def test_no_number_of_records_is_shown(way, tmp_path):
     """Two neighboring datasets: one person has 151 records, or 393."""
-    X, y, _ = visits()
-    shown = []
+    (X, y, _), shown = visits(), []
+    n, n_rows = (110, 220) if way == "aggregate" else (20, 60)
     for m in (151, 393):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            rows = [*range(60)] + [60] * m
-            ids = [f"secret-{i % 20}" for i in range(60)] + ["secret-20"] * m
+            rows = [*range(n_rows)] + [n_rows] * m
+            ids = [f"secret-{i % n}" for i in range(n_rows)] + ["secret-last"] * m
             ledger = PrivacyAccountant(":memory:", epsilon=1e5)
             model = WAYS[way](accountant=ledger, random_state=0).fit(X[rows], y[rows], groups=ids)
         paid = [{**row, "time": ""} for row in ledger.rows()]
@@ -267,13 +276,15 @@ def test_no_number_of_records_is_shown(way, tmp_path):
         files = {path.name: path.read_bytes() for path in (tmp_path / str(m)).iterdir()}
         everything = b"".join([*files.values(), pickle.dumps(model.plan_)])
         text = "".join(files[name].decode() for name in ("README.md", "release.json"))
-        for number in (m, m + 60):
+        for number in (m, m + n_rows):
             assert not re.search(rf"(?<![\d.]){number}(?![\d.])", text)
             assert np.array([number]).tobytes() not in everything
             assert np.array([number], float).tobytes() not in everything
         assert b"secret" not in everything
     assert shown[0] == shown[1]
-    assert "one of 21 persons, with all of that person's records" in " ".join(shown[0][1].split())
+    assert f"one of {n + 1} persons, with all of that person's records" in " ".join(
+        shown[0][1].split()
+    )
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -307,31 +318,58 @@ def test_a_function_sees_one_record_of_each_person():
     assert plan.execute(X, groups=groups).value.tolist() == [5, N - 5]
 
 
+def test_blocks_hold_whole_persons():
+    rng = np.random.default_rng(0)
+    groups = rng.permutation(np.repeat(np.arange(120), rng.integers(1, 9, 120)))
+    X = np.column_stack([groups, 1 / np.bincount(groups)[groups]])
+
+    def count(X):
+        return [len(np.unique(X[:, 0])), X[:, 1].sum()]
+
+    options = {"mechanism": EXACT, "sensitivity": SampleAndAggregate(8), "ranges": [(0, 120)] * 2}
+    made = release(count, X, groups=groups, **options)
+    np.testing.assert_allclose(made.value, [15, 15])
+    assert made.guarantee.unit == "person"
+
+
+def test_blocks_of_persons_have_the_bound_of_records_but_for_rounding():
+    known, words = [], []
+    for groups in (None, True):
+        plan = WAYS["aggregate"]().plan(110, groups=groups)
+        known.append(plan.sensitivity.value)
+        words.append(" ".join(str(plan).split()))
+    assert known[0] < known[1] < known[0] * (1 + 1e-9)
+    assert "10 blocks of about 11 records" in words[0]
+    assert "10 blocks of about 11 persons" in words[1]
+
+
+def test_persons_are_taken_and_averaged_as_wholes():
+    persons = Persons(Dataset(np.arange(6)), np.array([3, 1, 2]))
+    assert persons.take(np.array([2, 0])).X.tolist() == [4, 5, 0, 1, 2]
+    np.testing.assert_allclose(persons.mean(np.arange(6.0)[:, None]), [(1 + 3 + 4.5) / 3])
+
+
 # --- refusals
 
 
-@pytest.mark.loop(
-    ("sensitivity", "prior"),
-    [
-        (SensitivitySampler(PublicDataOracle(*visits(5)[:2])), None),
-        ("aggregate", PublicDataOracle(*visits(5)[:2])),
-        (SampleAndAggregate(), PublicDataOracle(*visits(5)[:2])),
-        (KnownSensitivity(1.0, "l1", N, gamma=0.1, preconditions="some law"), None),
-    ],
-)
-def test_ways_without_a_bound_of_a_person_are_refused(sensitivity, prior):
+def test_ways_that_were_sampled_on_records_are_refused():
     X, y, groups = visits()
-    ledger = PrivacyAccountant(":memory:", epsilon=1.0)
-    model = moments(sensitivity=sensitivity, prior=prior, accountant=ledger)
-    for call in (
-        lambda: model.fit(X, y, groups=groups),
-        lambda: model.plan(N, like=(X, y), groups=True),
-        lambda: release(np.mean, X, mechanism=EXACT, sensitivity=sensitivity, groups=groups),
-    ):
-        with pytest.raises(ValueError, match="known on paper"):
-            call()
-    assert ledger.total().n_releases == 0
-    assert not hasattr(model, "estimator_")
+    oracle = PublicDataOracle(*visits(seed=1)[:2])
+    law = KnownSensitivity(1.0, "l1", N, gamma=0.1, preconditions="some law")
+    for sensitivity in (SensitivitySampler(oracle), law):
+        ledger = PrivacyAccountant(":memory:", epsilon=1.0)
+        model = moments(sensitivity=sensitivity, accountant=ledger)
+        for call in (
+            lambda model=model: model.fit(X, y, groups=groups),
+            lambda model=model: model.plan(N, like=(X, y), groups=True),
+            lambda given=sensitivity: release(
+                np.mean, X, mechanism=EXACT, sensitivity=given, groups=groups
+            ),
+        ):
+            with pytest.raises(ValueError, match="is not sampled"):
+                call()
+        assert ledger.total().n_releases == 0
+        assert not hasattr(model, "estimator_")
 
 
 def test_wrong_calls_are_refused_and_count_no_record():

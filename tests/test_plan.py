@@ -211,7 +211,7 @@ def test_a_plan_says_what_it_is(classifier_plan):
         "gamma=0.2",
         f"{plan.n_evaluations} evaluations on public records",
         f"Laplace in {code.n_released} of 4 directions",
-        "expected score  accuracy of the release, on made-up tasks\n    if the best model has ",
+        f"expected score  {plan.expected_score.private.mean():.2f} +- ",
         f"coef_ {low} to {high}\n",
     ):
         assert said in str(plan)

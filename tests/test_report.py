@@ -92,7 +92,7 @@ def test_the_report_of_a_model_says_what_is_open(tmp_path):
         random_state=0,
     ).fit(table[1::2], labels[1::2])
     model.save(tmp_path)
-    assert "For 20% of the pairs of records" in (tmp_path / "README.md").read_text()
+    assert "For 20% of the pairs of tables" in (tmp_path / "README.md").read_text()
     text = str(model.report(audit="no violation found\nat all"))
     assert text.startswith("Privacy report: LogisticRegression, 75 private records\n")
     for said in ("For 20% of the pairs", "fail for 20%", "has a seed", "no violation found"):
@@ -137,7 +137,7 @@ WAYS = {
     "aggregate": lambda: release_mean("aggregate", ranges=(0, 1)),
     "tables": fit_tables,
 }
-JARGON = ("oracle", "positive rate", "dvantage", "lambda", "neighbor", "suspicion")
+JARGON = ("positive rate", "dvantage", "lambda", "neighbor", "suspicion")
 
 
 @pytest.mark.filterwarnings("ignore:The release may be worth no more")
@@ -153,9 +153,13 @@ def test_the_report_asks_the_owner_by_name_and_speaks_plainly(way):
     assert "please" not in told
     plain, experts = told.split("\nFor experts\n")
     assert [word for word in JARGON if word in plain] == []
+    words = " ".join(plain.split())  # where the word is first said, it is explained
+    assert words.find("oracle") == words.find("oracle), which stands for the private ones")
+    named = "LogisticRegression" if way == "tables" else "a function"
+    assert f"{named}, 100 private records" in words
     assert len(told.splitlines()) <= 75
     is_sampled = way == "sampled"
-    for said in ("gamma", "at risk", "public source", "of the pairs"):
+    for said in ("gamma", "at risk", "public source", "pairs of tables"):
         assert (said in plain) == is_sampled
     assert ("holds for every record" in plain) == (not is_sampled)
     assert ("UniformOracle" in experts) == is_sampled
@@ -170,6 +174,16 @@ def test_the_report_places_the_epsilon_among_those_that_the_guide_lists():
         listed = re.findall(r"^  (Google|Apple|Israel|This release)", text, re.M)
         assert len(listed) == 4
         assert listed[place] == "This release"
+
+
+def test_the_report_speaks_of_persons_where_the_promise_does():
+    report = report_of(LaplaceMechanism(1.0))
+    promise = PrivacyGuarantee(1.0, n_samples=7, gamma=0.05, unit="person")
+    plain = " ".join(str(replace(report, guarantee=promise)).split("\nOther releases\n")[0].split())
+    for said in ("one of the 7 persons is replaced by another with all records", "one person"):
+        assert said in plain
+    for said in ("one record", "the record", "other records", "Records found"):
+        assert said not in plain.split("What is promised")[1]
 
 
 def test_what_the_owner_states_is_text():

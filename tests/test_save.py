@@ -267,7 +267,7 @@ def test_a_name_breaks_neither_the_table_nor_the_card(name, tmp_path):
     summary = model.summary()
     assert len(set(summary.names)) == 3
     assert len(summary.table().splitlines()) == 7
-    assert len(str(model.plan_).splitlines()) == 9
+    assert len(str(model.plan_).splitlines()) == 10
     model.save(tmp_path)
     lines = card_of(tmp_path).splitlines()
     fences = {line.removesuffix("text") for line in lines if line.endswith("`text")}

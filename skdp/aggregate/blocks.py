@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from skdp.aggregate.code import BlockCode, BlockPilots
 from skdp.core.dataset import Dataset, n_records, take_records
+from skdp.core.persons import MOST_ROWS, Persons
 from skdp.core.room import noted_interrupts, raise_noted
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix
@@ -24,6 +25,7 @@ from skdp.estimators.scores import ClassScores, ResponseScores
 from skdp.oracles.random_task import RandomTaskOracle
 from skdp.results.simulation import LEAST_DATASETS
 
+OF_BLOCK = " records"  # words for the size of a block
 CERTAIN = 0.996  # the largest score of a student's lesson
 MOST_SIMULATED = 20  # blocks of a simulated release
 FACTORS = np.geomspace(1, 64, 13)  # averages are timid: logits are multiplied by one of these
@@ -73,10 +75,10 @@ class BlockFits:
         fitted = fit_on(clone(copy.deepcopy(self.estimator)), block)
         return self.reader.read(fitted, copy.deepcopy(self.anchors))
 
-    def mean(self, y: Container) -> Matrix:
-        """Return the mean scores of the responses, to which each record adds within its range."""
-        scores = self.reader.scores_of(y)
-        return np.where(np.isfinite(scores), scores, 0.0).mean(axis=0)
+    def mean(self, persons: Persons) -> Matrix:
+        """Return the mean scores of the responses, to which each person adds within the range."""
+        scores = self.reader.scores_of(persons.rows.y)
+        return persons.mean(np.where(np.isfinite(scores), scores, 0.0))
 
 
 class Blocks(Target):
@@ -111,7 +113,7 @@ class Blocks(Target):
         self.n_fits = code.n_blocks
         self.n_public_fits = n_pilots + LEAST_DATASETS * min(code.n_blocks, MOST_SIMULATED)
         size = n_samples // code.n_blocks
-        self.released = f"mean scores of {code.n_blocks} blocks of about {size} records"
+        self.released = f"mean scores of {code.n_blocks} blocks of about {size}{OF_BLOCK}"
         self.description = f"{self.released} of {describe(fits.estimator)}"
 
     @property
@@ -134,16 +136,29 @@ class Blocks(Target):
         moves, size = code.weight * self.fits.reader.moves, len(code.encoder)
         of_mean, of_scores = moves / n, size ** (1 / order - 0.5) * 2 * code.radius / k
         # sums of k and of n numbers round, in each of two datasets
-        rounding = 4 * 2.0**-53 * (k * code.radius + n * moves.sum())
+        n_terms = n + MOST_ROWS * self.sums_persons
+        rounding = 4 * 2.0**-53 * (k * code.radius + n_terms * moves.sum())
         moved = np.linalg.norm([of_scores, *of_mean], order)
         return float(moved + code.n_numbers ** (1 / order) * rounding)
 
     def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Fit to each block, and average the encoded scores; the seed is that of the fits."""
-        dataset, code = Dataset(*parts), self.code
-        coded = [code.encode(self.fits.scores(dataset.take(b))) for b in self.blocks]
-        mean = code.weight * self.fits.mean(dataset.y) if code.weight else np.empty(0)
+        each_alone = np.ones(Dataset(*parts).n_records, dtype=np.intp)
+        return self.over_persons(*parts, counts=each_alone, seed=seed)
+
+    def over_persons(self, *parts: Container, counts: NDArray[np.intp], seed: int) -> Matrix:
+        """Fit to blocks of persons, whose places in a secret order are permuted."""
+        persons, code = Persons(Dataset(*parts), counts), self.code
+        coded = [code.encode(self.fits.scores(persons.take(b))) for b in self.blocks]
+        mean = code.weight * self.fits.mean(persons) if code.weight else np.empty(0)
         return np.concatenate([mean, np.mean(coded, axis=0)])
+
+    def weigh_persons(self, records_per_person: float) -> None:
+        """Cut blocks of persons; in the mean response all persons count alike."""
+        self.sums_persons = True
+        for name in ("released", "description"):
+            setattr(self, name, getattr(self, name).replace(OF_BLOCK, " persons", 1))
+        self.key_parts = (*self.key_parts, "persons")
 
     def restore(self, value: Matrix) -> Estimator:
         """Teach the student the released scores of all public records."""

@@ -25,6 +25,7 @@ from skdp.aggregate.code import BlockCode, axes_of, learn_block_code
 from skdp.bounds import mean_bound
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records, take_records
+from skdp.core.persons import Persons
 from skdp.core.room import spare
 from skdp.core.streams import AGGREGATE, public_seed, streams
 from skdp.core.target import Target
@@ -37,6 +38,8 @@ from skdp.estimators.predictions import (
 )
 from skdp.estimators.public_fit import Public
 from skdp.estimators.scores import ClassScores, ResponseScores, reader_of
+from skdp.oracles.graded_task import graded_tasks
+from skdp.results.simulation import LEAST_DATASETS
 
 BLOCK_SIZES = (7, 15, 30, 60, 120, 240)
 LEAST_RECORDS, LEAST_BLOCKS, MOST_BLOCKS = 100, 4, 2000
@@ -46,7 +49,8 @@ N_ROWS, N_ANCHORS = 2000, 500
 class SampleAndAggregate(BaseEstimator):
     """Promise plain differential privacy for any estimator, by fits to blocks of the records.
 
-    The records are cut into blocks by a public permutation. The estimator is fitted to each block,
+    The records are cut into blocks by a public permutation; with `groups` the persons are, which
+    stand in a secret order that each release draws anew. The estimator is fitted to each block,
     and read at public records. These scores are encoded, clipped to a ball of radius R and averaged
     over the k blocks. Replacing a record changes one block, so the average moves by at most
     ``2 R / k``, whatever the estimator does [1]_. The mean response of all records, such as the
@@ -184,6 +188,9 @@ def bind_blocks(
         n_blocks, n_pilots = learned(numbers, N_TRIED).n_blocks, n_pilots + N_TRIED * len(numbers)
     code = learned([int(n_blocks)], N_PILOTS)
     target = Blocks(fits, student, rows, code, n_samples, rng, n_pilots)
+    if getattr(public.source.draws_from, "responses", ""):  # its expected score is that of tasks
+        tasks = graded_tasks(public.source.draws_from, getattr(reader, "classes", None))
+        target.n_public_fits += (len(tasks) - LEAST_DATASETS) * target.light.n_read
     target.restore(code.mean)  # fails before anything is paid for
     return target
 
@@ -221,13 +228,17 @@ class FunctionBlocks(Target):
 
     def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Evaluate the function on each block, where it counts as the middle if it fails."""
-        dataset, middle = Dataset(*parts), self.ranges.mean(axis=0)
-        if dataset.n_records != self.n_samples:  # made-up records, on which the function is tried
+        if Dataset(*parts).n_records != self.n_samples:  # on made-up records it is tried
             return self.function(*parts, seed=seed)
+        return self.over_persons(*parts, counts=np.ones(self.n_samples, dtype=np.intp), seed=seed)
+
+    def over_persons(self, *parts: Container, counts: NDArray[np.intp], seed: int) -> Matrix:
+        """Evaluate on blocks of persons, whose places in a secret order are permuted."""
+        persons, middle = Persons(Dataset(*parts), counts), self.ranges.mean(axis=0)
 
         def value(block: Dataset) -> Matrix:
             return spare(self.function)(*block.parts, seed=seed)
 
-        blocks = map(dataset.take, self.blocks)
+        blocks = map(persons.take, self.blocks)
         values = [on_block(value, block, middle, seed) for block in blocks]
         return np.mean(np.clip(values, *self.ranges), axis=0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -87,10 +88,11 @@ class Dataset(NamedTuple):
             )
 
 
+@dataclass(frozen=True, eq=False)
 class Elsewhere:
     """Records that stay where they lie, in files or a database: a subclass counts them there."""
 
-    shape: tuple[int, ...]
+    shape: tuple[int, int]
     columns: list[str]
     dtypes: list[str]
 

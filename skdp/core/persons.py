@@ -43,6 +43,17 @@ class Persons(NamedTuple):
         """The place of the first row of each."""
         return np.cumsum(self.counts) - self.counts
 
+    def take(self, places: NDArray[np.intp]) -> Dataset:
+        """Return all rows of the persons at `places`."""
+        counts = self.counts[places]
+        first = np.repeat(self.starts[places] - np.cumsum(counts) + counts, counts)
+        return self.rows.take(first + np.arange(len(first)))
+
+    def mean(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean over persons of the mean of a row of numbers for each of their rows."""
+        sums = np.add.reduceat(rows, self.starts, axis=0)
+        return np.asarray((sums / self.counts[:, None]).mean(axis=0))
+
 
 def with_persons(dataset: Dataset) -> Dataset:
     """Number the persons, take the column of ids out of X, and leave out rows without an id."""

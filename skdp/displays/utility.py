@@ -148,10 +148,10 @@ class PrivacyUtilityDisplay(Display):
         first, n_scored = scores[0], min(len(each.private) for each in scores)
         exact, majority = first.exact, first.majority
         rows = [each.private[:n_scored] for each in scores]
-        if plan.expect is not None and first.public is None:
-            rows = [np.array([each.at(**plan.expect).score]) for each in scores]
-            m = plan.expect.get("majority", 0.0)
-            exact, majority = np.array([plan.expect.get("exact", (1 + m) / 2)]), np.array([m])
+        if first.expect is not None:
+            rows = [np.array([float(each)]) for each in scores]
+            m = first.expect.get("majority", 0.0)
+            exact, majority = np.array([first.expect.get("exact", (1 + m) / 2)]), np.array([m])
         return cls(
             epsilons=levels,
             scores=np.array(rows),

@@ -24,8 +24,8 @@ class PublicComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     variance are kept. Nothing is learned from private records.
 
     In a :class:`PrivateEstimator` the plan learns the components, and says how many they are. It
-    fits the steps in front to `X_public` and sends these records through them. So a private
-    StandardScaler in front does no harm, but is not needed.
+    fits the steps in front to `X_public` and sends these records through them. A StandardScaler in
+    front is not needed, and its numbers would get noise too.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class PublicComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     >>> X_public, X, y = X[::2], X[1::2], y[1::2]
     >>> oracle = RandomTaskOracle(X_public, classes=[0, 1], least_share=0.3)
     >>> model = PrivateEstimator(
-    ...     make_pipeline(PublicComponents(X_public), LogisticRegression(C=0.1)),
+    ...     make_pipeline(PublicComponents(X_public), LogisticRegression(C=0.01)),
     ...     mechanism=LaplaceMechanism(epsilon=0.3),
     ...     sensitivity=SensitivitySampler(oracle, gamma=0.1, random_state=0),
     ... )

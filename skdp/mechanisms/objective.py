@@ -52,7 +52,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.linalg import norm
@@ -89,13 +89,7 @@ limits are sqrt(p) times as large: \|b\| is below 2 R sqrt(p) / e times a sum of
 variables, and up to `MOST_WEIGHTS` numbers this sum is above 2^14 as rarely."""
 MOST_WEIGHTS = 2**13
 
-
-class Rows(Protocol):
-    """A matrix, or what makes the same block of its rows whenever it is asked for it."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    def __getitem__(self, block: slice) -> Matrix: ...
+Rows: TypeAlias = Any  # a matrix, or what makes the same block of its rows whenever asked for it
 
 
 def profile(epsilons: ArrayLike, mu: float, kappa: float) -> Matrix:

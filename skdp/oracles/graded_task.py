@@ -24,21 +24,12 @@ class GradedTaskOracle(Oracle):
     """Features of an oracle, with the responses of random linear rules of one difficulty.
 
     With s the scores of random rules, of mean 0 and variance 1, classes have the probabilities
-    ``softmax(a * s + b)``: b settles their shares, whose order is drawn, and a the difficulty.
-    A real response is ``mean + scale * (sqrt(R2) * s + sqrt(1 - R2) * N(0, 1))``.
+    ``softmax(a * s + b)``: b settles their shares, in an order that is drawn, and a the difficulty.
+    That is the area under the curve of two classes, and of more the skill
+    ``(mean max p - m) / (1 - m)``, where m is the largest share.
 
-    Parameters
-    ----------
-    oracle : Oracle
-        Source of the features. A real response has the mean of its responses, and their `y_scale`,
-        or their standard deviation.
-    difficulty : float
-        Area under the curve of two classes, skill ``(mean max p - m) / (1 - m)`` of more, where m
-        is the largest share, or R2.
-    classes : ndarray or None, default=None
-        The labels; None for a real response.
-    shares : tuple of float, default=()
-        The shares of the classes.
+    A real response is ``mean + scale * (sqrt(R2) * s + sqrt(1 - R2) * N(0, 1))``, with the mean of
+    the oracle's responses, and their `y_scale`, or else their standard deviation.
     """
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
 from skdp.estimators.components import PublicComponents
 from skdp.estimators.public_fit import fit_seeded
 from skdp.planning.labels import labels_in, outputs_of
-from skdp.planning.ways import Way, way_of
+from skdp.planning.ways import Way
 
 MOST = 40  # with more no table had a better score
 
@@ -35,7 +36,7 @@ def n_components(n_samples: int, epsilon: float, n_classes: int) -> int:
 def with_components(way: Way, records: Dataset) -> Way:
     """Return the way with all PublicComponents of its estimator learned and frozen."""
     estimator = way.given.estimator
-    names = [*_names_in(estimator)]
+    names = sorted(_names_in(estimator), key=lambda name: -name.count("__"))  # members first
     if not names:
         return way
     from sklearn.frozen import FrozenEstimator  # its import takes time
@@ -51,11 +52,13 @@ def with_components(way: Way, records: Dataset) -> Way:
         frozen = FrozenEstimator(_learned(estimator, name, chosen, rule))
         estimator.set_params(**{name: frozen})
     given: Any = SimpleNamespace(**vars(way.given) | {"estimator": estimator})
-    return way_of(given)
+    way = copy.copy(way)  # which keeps all else that was settled of it
+    way.given = given
+    return way
 
 
 def _names_in(estimator: Estimator) -> Iterator[str]:
-    """Name the nested PublicComponents that are not frozen, those in front first."""
+    """Name the nested PublicComponents that are not frozen."""
     members = estimator.get_params(deep=True)
     for name, value in members.items():
         owner = members.get(name.rpartition("__")[0])
@@ -68,12 +71,11 @@ def _learned(estimator: Estimator, name: str, chosen: int, rule: str) -> PublicC
     members = estimator.get_params(deep=True)
     path, _, step_name = name.rpartition("__")
     owner, step = members.get(path, estimator), members[name]
-    X, front = step.X_public, []
+    X, place = step.X_public, 0
     if is_pipeline(owner):
         place = [each for each, _ in owner.steps].index(step_name)
-        front = owner.steps[:place]
-    if front:
-        X = fit_seeded(clone(owner[: len(front)]), Dataset(X)).transform(X)
+    if place:
+        X = fit_seeded(clone(owner[:place]), Dataset(X)).transform(X)
     number, how = step.n_components, "as given"
     if number is None:
         number, how = min(chosen, *np.shape(X)), rule

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
+from skdp.aggregate.target import SampleAndAggregate
 from skdp.core.checks import check_real, check_rules, shown
 from skdp.core.dataset import as_dataset
 from skdp.core.persons import first_of_each, with_persons
@@ -14,16 +15,15 @@ from skdp.tables.release import ClassTables
 
 
 def unit_of(sensitivity: object, groups: Container, owner: str) -> str:
-    """Return the unit of a promise; refuse groups where no bound of a person is known."""
+    """Return the unit of a promise; refuse groups with what was sampled on records."""
     if groups is None or groups is False:
         return "record"
     is_bound = isinstance(sensitivity, KnownSensitivity) and not sensitivity.gamma
-    is_known = isinstance(sensitivity, str) and sensitivity == "known"
-    if not (is_bound or is_known or isinstance(sensitivity, ClassTables | Real)):
+    if not (is_bound or isinstance(sensitivity, str | SampleAndAggregate | ClassTables | Real)):
         raise ValueError(
-            f"The 'groups' parameter of {owner} is for a sensitivity that is known on paper: "
-            f"'known', ClassTables, a KnownSensitivity or a number. Got {shown(sensitivity)}. Take "
-            "one of these."
+            f"The 'groups' parameter of {owner} is for a sensitivity that is not sampled: 'known', "
+            "'aggregate', ClassTables, a KnownSensitivity or a number. Got "
+            f"{shown(sensitivity)}. Take one of these."
         )
     return "person"
 

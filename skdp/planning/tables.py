@@ -224,7 +224,7 @@ def check_declared(schema: Schema, n_samples: int | None, dataset: Dataset) -> D
     X, y = dataset.X, dataset.y
     if (table := engine_table(X, y, schema, n_samples)) is not None:
         if table is not X:  # else it is an example, of which no row is counted
-            table.check_count()
+            table.check()
         return Dataset(table)
     if y is None:
         raise ValueError(
@@ -234,10 +234,6 @@ def check_declared(schema: Schema, n_samples: int | None, dataset: Dataset) -> D
     _, n = schema.read(X, y)
     if not n:
         raise ValueError("X has no records: at least 1 is required. Got parts of 0.")
-    if n_samples not in (None, n):
-        raise ValueError(
-            f"X must have the {n_samples} records that are declared as 'n_samples'. Got {n}."
-        )
     others = [name for name in X.columns if name not in schema.columns] if is_table(X) else []
     if others:
         raise ValueError(
@@ -275,6 +271,11 @@ def draft_tables(
         raise TypeError(
             "The 'mechanism' parameter must be a LaplaceMechanism or a GaussianMechanism with "
             f"ClassTables, whose counts have such noise. Got {type(mechanism).__name__}."
+        )
+    if chosen.n_samples not in (None, example.n_records):
+        raise ValueError(
+            "The 'n_samples' parameter of ClassTables must be the number of records, or None. Got "
+            f"{shown(chosen.n_samples)}, and {example.n_records} records."
         )
     example = declared(example)
     number = public_seed(seed, "random_state", "ClassTables")

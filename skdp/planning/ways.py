@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdp.accounting.accountant import PrivacyAccountant
+from skdp.aggregate.blocks import Blocks
 from skdp.aggregate.target import SampleAndAggregate, bind_blocks, check_blocks
 from skdp.core.checks import shown
 from skdp.core.dataset import Dataset
@@ -375,6 +376,8 @@ class Proved(Way):
 
     def bind(self, sensitivity: Any, public: Public) -> tuple[Target, Sensitivity, Mechanism]:
         target, order = self.make_target(public), 1 if self.mechanism.geometry.order == 1 else 2
+        if self.unit == "person" and isinstance(target, KnownTarget | Blocks):
+            target.weigh_persons(self.given.records_per_person)
         known = KnownSensitivity(
             target.bound(order),
             f"l{order}",
@@ -405,8 +408,6 @@ class Derived(Proved):
         if given.prior is None and is_perturbed(target, given.mechanism):
             parts = given.estimator, public.fit, public.n_samples
             target = PerturbedTarget(*parts, mechanism=given.mechanism)
-        if self.unit == "person" and isinstance(target, KnownTarget):
-            target.weigh_persons(given.records_per_person)
         return target
 
 

@@ -89,7 +89,7 @@ def warn_of_worth(plan: ReleasePlan) -> None:
     elif expected is not None and not expected.is_worth and plan.target.expected_score is None:
         said = f"expected {expected.scoring}: {expected.line}"
         if expected.rows and expected.expect is None:
-            said = f"by the {expected.scoring} of the best model, it beats {expected.break_evens}"
+            said = f"it beats {expected.break_evens}"
     else:
         return
     hints = [f"Instead, {plan.advice}."] * bool(plan.advice)

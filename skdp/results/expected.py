@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 
 from skdp.core.checks import is_real, shown
 from skdp.core.types import Estimator, Matrix
@@ -105,7 +105,7 @@ class ExpectedScore:
         return np.array(rows, dtype=dtype)
 
     def at(self, *, majority: float | None = None, exact: float | None = None) -> ScoreAt:
-        """Return the score at a difficulty, by a local linear fit to the tasks.
+        """Return the score at a difficulty, by a local linear fit to what the tasks lose.
 
         Parameters
         ----------
@@ -136,10 +136,10 @@ class ExpectedScore:
         weights = np.exp(exponents - min(0.0, exponents.max() + 500))
         weighted = centered.T * weights
         smoother = np.linalg.solve(weighted @ centered + np.diag([0, RIDGE, RIDGE]), weighted)
-        least, errors = self.private.min(), np.broadcast_to(self.errors, self.private.shape)
-        off = (self.private - centered @ smoother @ self.private) ** 2 + errors**2
+        lost, least = self.exact - self.private, self.private.min()  # off the table as at its edge
+        off = (lost - centered @ smoother @ lost) ** 2 + np.square(self.errors)
         error = math.sqrt(np.average(off, weights=weights) * (smoother[0] ** 2).sum())
-        return ScoreAt(float(np.clip(smoother[0] @ self.private, least, max(e, least))), error)
+        return ScoreAt(float(np.clip(e - smoother[0] @ lost, least, max(e, least))), error)
 
     def break_even(self, majority: float | None = None) -> float:
         """Return the least score of the best model from which a release clearly beats a guess.
@@ -218,8 +218,8 @@ class ExpectedScore:
         return float(self) < float(other)  # type: ignore[arg-type]
 
     def expecting(self, expect: Mapping[str, float] | None) -> ExpectedScore:
-        """Return the same tasks, to be read where somebody expects his own."""
-        return replace(self, expect=expect)
+        """Return the same tasks, to be read where somebody expects his own, if there are tasks."""
+        return replace(self, expect=None if np.isnan(self.majority).any() else expect)
 
     @property
     def lines(self) -> list[str]:
@@ -242,9 +242,14 @@ class ExpectedScore:
 
     @property
     def break_evens(self) -> str:
-        """From which best model a release beats each guess, in words."""
-        found = [(m, self.break_even(m)) for m in self.rows]
-        return ", ".join(f"a guess of {m:.1f} {_from(least)}" for m, least in found)
+        """Where a release beats each guess, in words."""
+        found = [(f"a guess of {m:.1f}", self.break_even(m)) for m in self.rows]
+        return ", ".join(
+            f"{guess} nowhere"
+            if least > 1
+            else f"{guess} only where the best model has {least:.2f}"
+            for guess, least in found
+        )
 
     def _of_tables(self) -> Iterator[str]:
         """Write the scores one by one, together where a guess scores alike."""
@@ -268,12 +273,15 @@ def check_expect(expect: Any, estimator: Estimator) -> None:
     if expect is None:
         return
     needed = {"majority"} if is_classifier(estimator) else {"exact"}
+    is_scored = is_classifier(estimator) or is_regressor(estimator)
     is_dict = isinstance(expect, Mapping) and needed <= set(expect) <= needed | {"exact"}
-    numbers = [expect.get("majority", 0.0), expect.get("exact", 1.0)] if is_dict else []
+    numbers = (
+        [expect.get("majority", 0.0), expect.get("exact", 1.0)] if is_dict and is_scored else []
+    )
     if not (numbers and all(map(is_real, numbers)) and 0 <= numbers[0] < numbers[1] <= 1):
         raise ValueError(
             "The 'expect' parameter of PrivateEstimator must be None, or hold public guesses: the "
             "'majority' (the share of the largest class) and the 'exact' score of the best model "
-            "for a classifier, of which the second may be left out, and 'exact' alone for others, "
+            "for a classifier, of which the second may be left out, and 'exact' for a regressor, "
             f"with 0 <= majority < exact <= 1. Got {shown(expect)}."
         )

@@ -181,7 +181,7 @@ def model_card(
         "What somebody with this release and all other "
         f"{report.guarantee.unit}s can learn at most about one {report.guarantee.unit}:",
         "\n".join(f"- {said}" for said in report.lines),
-        f"It says nothing about how {good}, and does not hide what is common to many records.",
+        f"It says nothing about how {good}.",
         *numbers,
         *chosen,
         f"**{warning}**" if warning else "",

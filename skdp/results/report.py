@@ -133,10 +133,10 @@ class PrivacyReport:
         if math.isinf(promise.epsilon):
             yield "Nothing is hidden: the release is exact."
             return
-        unit, all_records = promise.unit, " with all records" if promise.unit == "person" else ""
+        unit, whole = promise.unit, " with all records" if promise.unit == "person" else ""
         one = unit if promise.n_samples is None else f"of the {promise.n_samples} {unit}s"
         yield (
-            f"If one {one}{all_records} is replaced by another, the probability of each possible "
+            f"If one {one} is replaced by another{whole}, the probability of each possible "
             f"result changes by a factor of at most {math.exp(min(promise.epsilon, 700)):.3g} "
             f"(epsilon={promise.epsilon:g})."
         )
@@ -145,9 +145,10 @@ class PrivacyReport:
             yield f"This may fail by chance in 1 of {cases:,} cases (delta={promise.delta:g})."
         if promise.gamma:
             yield (
-                "How much one record can change was measured on records of a public source, which "
-                "stands for the private ones. The promise is for a record and its replacement "
-                f"from this source. It may fail for {percent(promise.gamma)} of such pairs (gamma)."
+                f"How much one {unit} can change was measured on records of a public source (the "
+                "oracle), which stands for the private ones. The promise is for tables of such "
+                f"records. It may fail for {percent(promise.gamma)} of the pairs of tables that "
+                f"differ in one {unit} (gamma)."
             )
         else:
             yield f"This holds for every {unit}, also for an unusual one."
@@ -163,20 +164,21 @@ class PrivacyReport:
                 percent(after),
             )
         for rate, found in self.true_positive_rates.items():
-            said = f"Records found by a test that is wrong for {percent(rate)} of others"
+            said = (
+                f"{unit.capitalize()}s found by a test that is wrong for {percent(rate)} of others"
+            )
             yield said, percent(found)
 
     def _limits(self) -> Iterator[str]:
-        """Yield what the numbers rest on, and what they leave open."""
+        """Yield what the numbers leave open."""
         promise = self.guarantee
         if promise.gamma:
             yield (
-                f"For {percent(promise.gamma)} of the pairs of records (gamma) nothing is "
-                "promised: the release may show more of such a record. Nobody knows which ones "
-                "these are, but unusual ones are at risk. Records unlike the public ones may not "
-                "be covered."
+                f"For {percent(promise.gamma)} of the pairs of tables (gamma) nothing is promised: "
+                f"the release may show more of the {promise.unit} in which they differ. Nobody "
+                f"knows which {promise.unit}s these are, but unusual ones are at risk. Records "
+                "unlike the public ones may not be covered."
             )
-        yield from list(promise.sentences())[2:]
         if promise.delta:
             yield "With a probability of at most 0.001 somebody becomes surer than that."
         yield "What many records have in common is not hidden."
@@ -198,6 +200,8 @@ class PrivacyReport:
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
         """Yield each heading with its paragraphs, or with its rows of a sentence and a number."""
+        kind, *said_of_it = self.guarantee.sentences()
+        formal, conditions = said_of_it[:1], said_of_it[1:]
         used = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         more = "Each further release of the same records adds to what can be learned."
         checks = self.checks or (
@@ -214,12 +218,13 @@ class PrivacyReport:
         yield "What is promised", [(said,) for said in self._promise()]
         learned = f"What can be learned at most about one {unit}"
         yield learned, [(known,), *self._gains(), (average,)]
-        yield "What it rests on, and what is not covered", [(said,) for said in self._limits()]
-        yield "Is this usual", [*self._usual()]
+        limits = (*conditions, *self._limits())
+        yield "What it rests on, and what is not covered", [(said,) for said in limits]
+        yield "Is this usual?", [*self._usual()]
         yield "Other releases", [(more,), (together(self.guarantee, self.budget),)]
         yield "How it was checked", [(said,) for said in checks]
         yield "What else could be done", [(ALTERNATIVES,)]
-        yield "For experts", [(". ".join([*self.guarantee.sentences()][:2]),), (used,)]
+        yield "For experts", [(f"{kind}. {' '.join(formal)}",), (used,)]
 
     def __str__(self) -> str:
         lines = [wrapped(f"Privacy report: {self.title}")]

@@ -133,7 +133,9 @@ class Simulation:
                 return
             n_released = np.size(value) if code is None else code.n_released
             is_slow = mechanism.most_values is not None and n_released > FEW_VALUES
-            for _ in range((SLOW_DRAWS if is_slow else N_DRAWS) if self.tasks else 1):
+            n_draws = SLOW_DRAWS if is_slow else N_DRAWS
+            is_single = not self.tasks or getattr(self.target, "student", None) is not None
+            for _ in range(1 if is_single else n_draws):  # each teaches a student, if there is one
                 released, errors = mechanism.release_with_errors(value, size, rng)
                 yield self.target.with_noise(mechanism, size, errors).restore(released)
 

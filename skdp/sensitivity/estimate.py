@@ -23,7 +23,7 @@ from skdp.core.schema import DatasetForm, FormKey, describe_key
 from skdp.core.target import Target
 from skdp.sensitivity.base import Settled, in_code_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic
-from skdp.sensitivity.likeness import AlikeTarget, Ranges
+from skdp.sensitivity.likeness import AlikeTarget, PartRanges
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class SensitivityEstimate(Settled):
     key : str, default=""
         Identity of the target, the only one that the estimate serves; without a key it serves none.
     prior : SensitivitySampler or None, default=None
-        What draws the public records of a further release. It is not stored or compared.
+        What draws the public records of a further release. It is not stored, pickled or compared.
     n_reused : int, default=0
         Number of evaluations that were known from before, also of pilots. It is not stored.
     strata : {"classes", "thirds"} or None, default=None
@@ -104,7 +104,7 @@ class SensitivityEstimate(Settled):
     n_reused: int = field(default=0, compare=False)
     strata: str | None = None
     least_share: float | None = None
-    ranges: Ranges = ()
+    ranges: PartRanges = ()
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -125,6 +125,12 @@ class SensitivityEstimate(Settled):
         object.__setattr__(self, "ranges", _as_tuples(self.ranges))
         object.__setattr__(self, "norms", norms)
         object.__setattr__(self, "value", self._at_rank(self.order_statistic.k))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"prior": None}  # no record of an oracle goes out
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     def _at_rank(self, rank: int) -> float:
         """Return the norm at a rank, of the stratum where it is largest."""
@@ -186,8 +192,7 @@ class SensitivityEstimate(Settled):
         self.check_made_for(target)
         self.check_usable()
         self._check_draws()
-        # a release holds no record of an oracle
-        return self.with_prior(None), mechanism
+        return self, mechanism
 
     @property
     def clipped(self) -> bool:  # type: ignore[override]  # always known here

@@ -37,12 +37,13 @@ from skdp.core.types import Container, Matrix
 from skdp.oracles.drawing import draw
 
 Ends: TypeAlias = tuple[float, float] | None  # None for a column that stays as it is
-Ranges: TypeAlias = tuple[tuple[str, tuple[Ends, ...]], ...]  # of the columns of some parts
+PartRanges: TypeAlias = tuple[tuple[str, tuple[Ends, ...]], ...]  # of the columns of some parts
 
 N_DATASETS = 20  # that make the ranges
 LEAST, MOST = 500, 50_000  # records of each
 OUTSIDE = 0.05  # share of a range: a number farther outside is no rounding
 MOST_OUTSIDE = 0.25  # share of the columns, and one column: with more outside a record is far
+MOST_EXACT = 2.0**53  # a column with a larger number stays: doubles would round its integers
 FAR = 1.0  # ranges: with one number farther outside a record is far
 
 
@@ -56,7 +57,7 @@ class ColumnRange(NamedTuple):
 
 def draw_ranges(
     oracle: Oracle, n_samples: int, seed: int, schema: DatasetForm, has_labels: bool
-) -> Ranges:
+) -> PartRanges:
     """Return the smallest and the largest number of each column, in draws of their own."""
     size, found = min(max(n_samples + 1, LEAST), MOST), dict[str, Matrix]()
     for number in range(N_DATASETS):
@@ -74,8 +75,9 @@ def ends_of(part: Container) -> Matrix:
     """Return the smallest and the largest number of each column; NaN of one without numbers."""
     if sparse.issparse(part) and kind_of(part.dtype) in "fiu":
         rows, ends = part.tocsr(), np.zeros((2, part.shape[1]))
-        np.fmin.at(ends[0], rows.indices, rows.data)
-        np.fmax.at(ends[1], rows.indices, rows.data)
+        finite = np.isfinite(rows.data)
+        np.fmin.at(ends[0], rows.indices[finite], rows.data[finite])
+        np.fmax.at(ends[1], rows.indices[finite], rows.data[finite])
         return ends
     numbers = numbers_of(part)
     numbers = np.where(np.isfinite(numbers), numbers, np.nan)
@@ -101,7 +103,7 @@ def _is_number(dtype: DType) -> bool:
 
 def _as_ends(ends: list[float]) -> Ends:
     low, high = ends
-    if np.isnan(low):
+    if np.isnan(low) or max(-low, high) >= MOST_EXACT:
         return None
     return (0.0, 1.0) if {low, high} <= {0.0, 1.0} else (low, high)  # either value of a flag
 
@@ -183,7 +185,7 @@ def _in_type(ends: Matrix, dtype: np.dtype) -> NDArray:
     if dtype.kind == "f":
         return ends.astype(dtype)
     limits = np.iinfo(dtype)
-    return np.array([min(max(int(end), limits.min), limits.max) for end in ends], dtype=dtype)
+    return np.array([int(min(max(end, limits.min), limits.max)) for end in ends], dtype=dtype)
 
 
 class AlikeTarget(Target):
@@ -192,7 +194,7 @@ class AlikeTarget(Target):
     stand_ins: Dataset | None = None
     """The records in the places of those far outside; None draws them where they are needed."""
 
-    def __init__(self, target: Target, ranges: Ranges, oracle: Oracle, schema: DatasetForm):
+    def __init__(self, target: Target, ranges: PartRanges, oracle: Oracle, schema: DatasetForm):
         self.target, self.ranges, self._oracle, self._schema = target, ranges, oracle, schema
         self.description, self.is_mean = target.description, target.is_mean
         self.key_parts = target, ranges  # oracle and schema are in each key of evaluations
@@ -236,7 +238,7 @@ class AlikeTarget(Target):
         return far | self._boxes["y"].is_far(records.y, False) if "y" in self._boxes else far
 
 
-def name_ranges(ranges: Ranges, schema: DatasetForm) -> Iterator[ColumnRange]:
+def name_ranges(ranges: PartRanges, schema: DatasetForm) -> Iterator[ColumnRange]:
     """Name the columns that have a range; those of X come first."""
     forms = schema.parts.named
     for part, ends in ranges:

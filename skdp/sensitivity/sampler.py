@@ -390,7 +390,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     ) -> tuple[SensitivityEstimate, MechanismType]:
         estimate = self.sample(target, n_samples, mechanism.geometry, schema)
         estimate.check_usable()
-        return estimate.with_prior(None), in_code_of(estimate.geometry, mechanism)
+        return estimate, in_code_of(estimate.geometry, mechanism)
 
     def public_dataset(
         self,

@@ -5,8 +5,8 @@ rows of each (cell, label), and only these counts come here. Where a score is co
 of all rows come too, a byte for each entry.
 
 A cell is the one of `Number.cells` and `Category.cells`, with two exceptions. A text counts as a
-number if it is written in the digits 0 to 9, and not as "1_0", say. A decimal number is rounded to
-a double by the engine.
+number if it is written in at most 80 of the digits 0 to 9, and not as "1_0", say. A decimal number
+is rounded to a double by the engine.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from skdp.core.room import quiet
 from skdp.core.types import Container, Matrix
 from skdp.tables.columns import Category, Number
 from skdp.tables.encoder import ClassTableEncoder
+from skdp.tables.law import FEWEST, MOST
 from skdp.tables.schema import Schema, check_type
 from skdp.tables.values import canonical
 
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 MOST_CODES = 2**30  # most bytes of the cells of all rows that come here
-LARGEST = sys.float_info.max
+FEW, LARGEST = 8, sys.float_info.max
 NUMBER = r"^[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?$"
 TYPES = {"Boolean", "String", "Categorical", "Enum"}  # beside numbers
 FAILED = (
@@ -50,28 +53,18 @@ class EngineTable(Elsewhere):
     frame: nw.LazyFrame
     schema: Schema
     y: str
-    n_records: int
+    types: dict[str, Any]
 
     @property
-    def shape(self) -> tuple[int, int]:  # type: ignore[override]
-        """The number of rows and of declared columns."""
-        return self.n_records, len(self.schema.columns)
+    def n_records(self) -> int:
+        """The number of rows, as it is declared."""
+        return self.shape[0]
 
-    @property
-    def columns(self) -> list:  # type: ignore[override]
-        """The declared columns."""
-        return [*self.schema.columns]
-
-    @property
-    def dtypes(self) -> list[str]:  # type: ignore[override]
-        """Their types, without categories, which may be private."""
-        types = self.frame.collect_schema()
-        return [_kind(types[name]) for name in self.columns]
-
-    def check_count(self) -> None:
-        """Refuse a table of another number of rows than declared: nothing else is looked at."""
+    def check(self) -> None:
+        """Refuse what the engine cannot count, and another number of rows than is declared."""
         import narwhals as nw
 
+        _asked("the types of the cells", lambda: self._statement(FEWEST, FEWEST).collect_schema())
         counted = _asked("the number of rows", lambda: _fetch(self.frame.select(nw.len())))
         n = int(next(iter(counted.values()))[0])
         if n != self.n_records:
@@ -81,7 +74,18 @@ class EngineTable(Elsewhere):
             )
 
     def counts(self, sizes: Sequence[int], most: int, n_cells: int) -> list[NDArray[np.int64]]:
-        """Let the engine count the rows of each cell and label, in one statement."""
+        """Let the engine count the rows of each cell and label."""
+        found = _fetch(self._statement(most, n_cells))
+        n_classes = self.schema.response.n_cells(most)
+        tables = [np.zeros((size, n_classes), dtype=np.int64) for size in sizes]
+        for table, cell, label, n in zip(*(found[each].tolist() for each in found), strict=True):
+            tables[int(table)][int(cell), int(label)] += int(n)
+        if any(table.sum() != self.n_records for table in tables):
+            raise ValueError("The number of rows has changed since they were counted.")
+        return tables
+
+    def _statement(self, most: int, n_cells: int) -> nw.LazyFrame:
+        """Write the counts of all columns as one statement, of which no row is read."""
         import narwhals as nw
 
         label, *cells = self._expressions(most, n_cells)
@@ -92,14 +96,7 @@ class EngineTable(Elsewhere):
             .select(nw.lit(place).alias("table"), "cell", "label", "n")
             for place, cell in enumerate(cells)
         ]
-        found = _fetch(nw.concat(counted, how="vertical"))
-        n_classes = self.schema.response.n_cells(most)
-        tables = [np.zeros((size, n_classes), dtype=np.int64) for size in sizes]
-        for table, cell, label, n in zip(*(found[each].tolist() for each in found), strict=True):
-            tables[int(table)][int(cell), int(label)] += int(n)
-        if any(table.sum() != self.n_records for table in tables):
-            raise ValueError("The number of rows has changed since they were counted.")
-        return tables
+        return nw.concat(counted, how="vertical")
 
     def encoded(
         self, encoder: ClassTableEncoder, most: int
@@ -108,7 +105,7 @@ class EngineTable(Elsewhere):
         import narwhals as nw
 
         label, *cells = self._expressions(most, encoder.n_cells)
-        kind = nw.Int8 if self._width == 1 else nw.Int16 if self._width == 2 else nw.Int32
+        kind = {1: nw.Int8, 2: nw.Int16, 4: nw.Int32}[self._width]
         asked = {str(place): cell.cast(kind) for place, cell in enumerate([*cells, label])}
         *codes, labels = _fetch(self.frame.select(**asked)).values()
         if len(labels) != self.n_records:
@@ -119,23 +116,18 @@ class EngineTable(Elsewhere):
     def _width(self) -> int:
         """The number of bytes of a cell."""
         columns = [*self.schema.columns.values(), self.schema.response]
-        most = max(len(each.values) if isinstance(each, Category) else 2 for each in columns)
-        return 1 if most <= 2**7 else 2 if most <= 2**15 else 4
+        return np.min_scalar_type(-max(each.n_cells(MOST) for each in columns)).itemsize
 
     @property
     def is_small(self) -> bool:
         """Whether the cells of all rows may come here."""
-        return self.n_records * (len(self.schema.columns) + 1) * self._width <= MOST_CODES
+        return self.n_records * (self.shape[1] + 1) * self._width <= MOST_CODES
 
     def _expressions(self, most: int, n_cells: int) -> list[nw.Expr]:
         """Write the label and the cells of the declared columns."""
-        types = self.frame.collect_schema()
-        label = _cell(self.y, types[self.y], self.schema.response, most)
-        columns = self.schema.columns.items()
-        return [
-            label,
-            *(_cell(str(name), types[str(name)], each, n_cells) for name, each in columns),
-        ]
+        declared = [(self.y, self.schema.response, most)]
+        declared += [(str(name), each, n_cells) for name, each in self.schema.columns.items()]
+        return [_cell(name, self.types[name], each, finest) for name, each, finest in declared]
 
 
 @dataclass(frozen=True)
@@ -195,7 +187,9 @@ def engine_table(X: Container, y: object, schema: Schema, n: int | None) -> Engi
     for name, column in {**schema.columns, y: schema.response}.items():
         is_read = types[name].is_numeric() or _kind(types[name]) in TYPES
         check_type(f"column {name!r}", column, types[name] if is_read else np.dtype("V"))
-    return EngineTable(frame, schema, y, n)
+    columns = [*map(str, schema.columns)]
+    kinds = [_kind(types[name]) for name in columns]  # without categories, which may be private
+    return EngineTable((n, len(columns)), columns, kinds, frame, schema, y, dict(types))
 
 
 def _kind(dtype: Any) -> str:
@@ -237,13 +231,17 @@ def _cell(name: str, dtype: Any, column: Number | Category, most: int) -> nw.Exp
     def holds(some: list[int]) -> nw.Expr:
         numbers = [keys[place] for place in some if isinstance(keys[place], float)]
         words = [keys[place] for place in some if isinstance(keys[place], str)]
-        tests = [number.is_in(numbers)] * bool(numbers)
-        tests += [value.cast(nw.String).is_in(words)] * bool(words)
-        return tests[0] if len(tests) == 1 else tests[0] | tests[1]
+        tests = [*_among(number, numbers), *_among(value.cast(nw.String), words)]
+        return reduce(or_, tests)
 
     others = range(1, len(keys))
     places = [0, *(place for place in others if is_text or isinstance(keys[place], float))]
     return nw.when(~value.is_null()).then(_nested(places, holds)).otherwise(nw.lit(0))
+
+
+def _among(value: nw.Expr, some: list) -> list[nw.Expr]:
+    """List tests of which one holds for some values: few of them are faster one by one."""
+    return [value == each for each in some] if len(some) <= FEW else [value.is_in(some)]
 
 
 def _nested(places: list[int], holds: Callable[[list[int]], nw.Expr]) -> nw.Expr:
@@ -270,5 +268,9 @@ def _number_of(text: nw.Expr) -> nw.Expr:
     import narwhals as nw
 
     text = text.str.strip_chars()
-    is_number = text.str.contains(NUMBER) & ~text.str.contains("[^0-9eE.+-]")
-    return nw.when(is_number).then(text).otherwise(nw.lit(None, nw.String)).cast(nw.Float64)
+    return (
+        nw.when(text.str.contains(NUMBER))
+        .then(text)
+        .otherwise(nw.lit(None, nw.String))
+        .cast(nw.Float64)
+    )

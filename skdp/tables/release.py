@@ -230,31 +230,21 @@ def cells_of_response(n_records: int, epsilon: float, n_columns: int) -> int:
     return 8 if n_records * epsilon / n_columns >= 2000 else 4
 
 
-@dataclass(frozen=True, eq=False)
 class HeldTable:
-    """Records in memory, by declared columns."""
+    """Records in memory, by declared columns; its methods are those of an EngineTable."""
 
-    X: Container
-    y: Container
-    schema: Schema
-
-    @cached_property
-    def _read(self) -> tuple[list[Container], int]:
-        return self.schema.read(self.X, self.y)
-
-    @property
-    def n_records(self) -> int:
-        """The number of records."""
-        return self._read[1]
+    def __init__(self, X: Container, y: Container, schema: Schema):
+        (*self.columns, self.y), self.n_records = schema.read(X, y)
+        self.X, self.schema = X, schema
 
     def labels(self, most: int) -> NDArray[np.intp]:
         """Return the label of each record."""
-        return self.schema.response.cells(self._read[0][-1], most)
+        return self.schema.response.cells(self.y, most)
 
     def counts(self, sizes: Sequence[int], most: int, n_cells: int) -> list[NDArray[np.int64]]:
         """Count the records of each cell and label."""
-        declared, given = self.schema.columns.values(), self._read[0][:-1]
-        cells = [each.cells(part, n_cells) for each, part in zip(declared, given, strict=True)]
+        declared = zip(self.schema.columns.values(), self.columns, strict=True)
+        cells = [column.cells(given, n_cells) for column, given in declared]
         return class_tables(cells, sizes, self.labels(most), self.schema.response.n_cells(most))
 
     def encoded(

@@ -462,8 +462,8 @@ def test_a_package_counts_by_its_version(installed, tmp_path, monkeypatch):
 OTHER = """
 import sys, pickle
 import numpy as np
-from skdp import LaplaceMechanism, PrivateEstimator, release
-estimates, estimator, plan, oracle, X = pickle.load(open(sys.argv[1], "rb"))
+from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, release
+estimates, estimator, plan, oracle, unlabeled, X = pickle.load(open(sys.argv[1], "rb"))
 noise = LaplaceMechanism(1.0, code=None)
 model = PrivateEstimator(
     estimator, mechanism=noise, sensitivity=estimates[0], prior=oracle,
@@ -471,7 +471,8 @@ model = PrivateEstimator(
 )
 assert model.fit(X, X[:, 0]).sensitivity_ == estimates[0]
 assert plan.execute(X, X[:, 0]).sensitivity == estimates[0]
-released = release(np.mean, X, mechanism=noise, sensitivity=estimates[1])
+estimate = estimates[1].with_prior(SensitivitySampler(unlabeled))
+released = release(np.mean, X, mechanism=noise, sensitivity=estimate)
 assert released.sensitivity == estimates[1]
 model.set_params(estimator__ridge__alpha=2.0)
 try:
@@ -487,7 +488,9 @@ def test_another_process_takes_plans_and_estimates(tmp_path):
     plan = private(estimator, sampler).plan(len(X), like=(X, y))
     mean = sampler.set_params(oracle=UNLABELED).sample(np.mean, len(X), MECHANISM.geometry)
     file = tmp_path / "stored"
-    file.write_bytes(pickle.dumps(([plan.sensitivity, mean], estimator, plan, ORACLE, X)))
+    file.write_bytes(
+        pickle.dumps(([plan.sensitivity, mean], estimator, plan, ORACLE, UNLABELED, X))
+    )
     done = subprocess.run(
         [sys.executable, "-c", OTHER, file],
         capture_output=True,

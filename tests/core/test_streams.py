@@ -13,12 +13,21 @@ from skdp.core.streams import (
     public_key,
     score_key,
     streams,
+    task_key,
 )
 
 
 def keys_of(i):
     """Keys of pair, pilot, block, public dataset, trial and simulated dataset i."""
-    return [(i,), (i, PILOT), (i, BLOCK), public_key(i), public_key(FIRST_TRIAL + i), score_key(i)]
+    return [
+        (i,),
+        (i, PILOT),
+        (i, BLOCK),
+        public_key(i),
+        public_key(FIRST_TRIAL + i),
+        score_key(i),
+        task_key(i),
+    ]
 
 
 def test_no_two_purposes_share_a_stream():
@@ -26,7 +35,7 @@ def test_no_two_purposes_share_a_stream():
     keys = [key for i in range(100) for key in keys_of(i)]
     keys += [public_key(OUTPUT_DATASET), AGGREGATE, *((*AUDIT, i) for i in range(100))]
     assert len(set(keys)) == len(keys)
-    assert keys_of(5) == [(5,), (5, 2), (5, 3), (0, 1, 5), (0, 1, 2**31 + 6), (5, 4)]
+    assert keys_of(5) == [(5,), (5, 2), (5, 3), (0, 1, 5), (0, 1, 2**31 + 6), (5, 4), (5, 5)]
     assert (public_key(OUTPUT_DATASET), AUDIT, AGGREGATE) == ((0, 1, 2**31), (1, 1), (2, 1))
 
 

@@ -95,9 +95,9 @@ def test_components_are_matched_with_their_signs_and_variances(order, signs):
 def test_estimate_of_an_aligned_target_is_not_used_with_another_public_fit(estimator, is_aligned):
     """With an estimate the public fit is of synthetic records: another reference and norm."""
     oracle = UniformOracle([(0, 1)] * 3)
-    sampler = SensitivitySampler(oracle, gamma=0.25, n_pairs=3, random_state=0)
+    sampler = SensitivitySampler(oracle, gamma=0.25, n_pairs=3, clip=None, random_state=0)
     X = np.random.default_rng(1).uniform(size=(40, 3))
     model = PrivateEstimator(estimator, mechanism=LaplaceMechanism(1.0), sensitivity=sampler)
-    again = clone(model).set_params(sensitivity=model.fit(X).sensitivity_)
+    again = clone(model).set_params(sensitivity=model.fit(X).sensitivity_.with_prior(None))
     with pytest.raises(ValueError, match="another target") if is_aligned else nullcontext():
         again.fit(X)

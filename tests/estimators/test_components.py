@@ -32,7 +32,9 @@ from skdp import (
     SampleAndAggregate,
     SensitivitySampler,
 )
-from skdp.planning.components import n_components
+from skdp.core.dataset import Dataset
+from skdp.planning.checks import check_parameters
+from skdp.planning.components import n_components, with_components
 
 RNG = np.random.default_rng(0)
 MIX = RNG.normal(size=(6, 6)) * np.geomspace(1, 100, 6)
@@ -162,6 +164,21 @@ def test_frames(kind):
         warnings.simplefilter("ignore", skdp.UtilityWarning)
         fitted = model.fit(private_frame, LABELS)
     assert fitted.predict(private_frame).shape == (200,)
+
+
+def test_members_are_learned_before_the_steps_behind_them():
+    """And what was settled of a fit, such as its unit, stays."""
+    table = make_column_transformer((PublicComponents(PUBLIC[:, :3], 2), slice(0, 3)))
+    model = private(table, PublicComponents(PUBLIC), LogisticRegression(), epsilon=0.5)
+    way = check_parameters(model)
+    way.unit = "person"
+    sized = with_components(way, Dataset(PRIVATE, LABELS))
+    assert sized.unit == "person"
+    steps = sized.given.estimator.steps
+    assert [step.estimator.n_components for _, step in steps[1:2]] == [2]
+    assert isinstance(steps[0][1].transformers[0][1], FrozenEstimator)
+    assert way.given is model
+    assert sized.given.mechanism is model.mechanism
 
 
 def test_known_aggregate_and_search():

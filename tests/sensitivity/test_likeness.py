@@ -340,6 +340,13 @@ def test_neither_counts_nor_extremes_leave(leak_search):
     assert other.guarantee_ == model.guarantee_
 
 
+def test_integers_beyond_doubles_stay():
+    numbers = np.array([[2**62 + 1, 3], [2**63 - 1, 4]])
+    for make in (np.asarray, pd.DataFrame, pl.from_numpy):
+        counted, _ = alike(make(numbers[:1]), make(numbers))
+        assert np.asarray(counted.X).tolist() == [[2**62 + 1, 3], [2**63 - 1, 3]]
+
+
 def test_ends_of_what_is_missing_or_infinite():
     ends = ends_of(np.array([[np.nan, np.inf, 1], [np.nan, 2, 3]]))
     np.testing.assert_array_equal(ends, [[np.nan, 2, 1], [np.nan, 2, 3]])

@@ -188,6 +188,17 @@ def test_a_table_that_does_not_fit_is_refused_before_payment(X, y, options, said
     assert accountant.total().epsilon == 0
 
 
+def test_what_an_engine_cannot_write_is_refused_before_payment(monkeypatch):
+    def fail(text):
+        raise NotImplementedError("the engine has no regular expressions")
+
+    monkeypatch.setattr(engines, "_number_of", fail)
+    accountant = PrivacyAccountant(":memory:", epsilon=1e6, delta=0.5)
+    with pytest.raises(ValueError, match=r"types of the cells of the table \(NotImplementedError"):
+        released(ROWS.lazy(), accountant=accountant)
+    assert accountant.total().epsilon == 0
+
+
 def test_a_failure_of_the_engine_shows_no_value_and_the_spend_stands():
     """The cast fails on a row, not on the number of rows."""
     accountant = PrivacyAccountant(":memory:", epsilon=1e6, delta=0.5)
@@ -204,7 +215,7 @@ def test_a_failure_of_the_engine_shows_no_value_and_the_spend_stands():
 
 def test_a_table_that_changes_between_two_looks_is_not_released(monkeypatch):
     """Each statement of a lazy query may read its file anew."""
-    monkeypatch.setattr(engines.EngineTable, "check_count", lambda self: None)
+    monkeypatch.setattr(engines.EngineTable, "check", lambda self: None)
     with pytest.raises(PrivateEvaluationError):
         released(ROWS.lazy(), n_samples=N - 1)
 
@@ -243,6 +254,8 @@ def test_an_estimator_learns_from_an_engine_and_a_plan_serves_its_table():
     assert plan.execute(rows.lazy(), "y").guarantee == plan.guarantee
     with pytest.raises(ValueError, match="The engine counts 10"):
         plan.execute(rows.head(10).lazy(), "y")
+    with pytest.raises(ValueError, match="Got 9, and 5000 records"):
+        private(ClassTables(FEW, n_samples=9)).fit(X, y)
 
 
 def test_a_plan_says_that_cells_of_many_rows_are_not_fetched(monkeypatch):

@@ -25,6 +25,7 @@ from skdp import (
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.audit import audit_epsilon, audit_estimator
+from skdp.displays import PrivacyUtilityDisplay
 from skdp.tables.law import information, log_odds
 from skdp.tables.release import Design
 from skdp.tables.worth import expected_scores
@@ -122,6 +123,19 @@ def test_a_plan_says_what_is_in_reach_and_fits_no_estimator(monkeypatch):
     assert "a guess 0.80" in said
     assert plan.expected_score.scoring == "accuracy"
     np.testing.assert_array_equal(plan.expected_score.private, again.expected_score.private)
+
+
+def test_expected_scores_are_read_at_a_stated_task_and_drawn():
+    """The same tables as in the plan, so that one level of two has its scores."""
+    plan = model().set_params(expect={"majority": 0.6, "exact": 0.8}).plan(n_samples=3000)
+    score = plan.expected_score.at(majority=0.6, exact=0.8).score
+    assert float(plan.expected_score) == score
+    assert "if the majority is 0.60" in " ".join(str(plan).split())
+    display = PrivacyUtilityDisplay.from_plan(plan, epsilons=[0.01, 1.0])
+    assert display.scores[1, 0] == score
+    assert display.scores[0, 0] < score - 0.05
+    drawn = PrivacyUtilityDisplay.from_plan(model().plan(n_samples=3000), epsilons=[1.0])
+    assert np.array_equal(drawn.scores[0], plan.expected_score.private)
 
 
 def test_a_regression_has_no_expected_score():

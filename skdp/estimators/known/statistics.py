@@ -100,9 +100,10 @@ class Statistic(ABC):
     def bound(self, order: float, n_samples: int, n_more: int = 0) -> float:
         """Bound how far one record can move the mean, in the norm of this order.
 
-        So can a person, whose records have weights of a sum of at most 1: convex combinations of
-        the terms, or of these and 0, are no farther apart than two terms, or than one and 0. No
-        term is larger than the largest change. Sums over `n_more` terms add to the rounding.
+        So far can a person, whose records have weights of the sum 1: convex combinations of terms
+        are no farther apart than two terms. With a sum below 1, where `is_scaled`, they are no
+        farther apart than two terms, or than one and 0, and there no term is larger than the
+        largest change. Sums over `n_more` more terms add to the rounding.
         """
         moved, spread = (self.l1, math.sqrt(math.prod(self.shape))) if order == 1 else (self.l2, 1)
         # two sums, each off by at most n + 8 units in the last place of the sum of its sizes
