@@ -134,11 +134,13 @@ class _Box:
     def _clip_columns(self, part: Container) -> Container:
         columns, numbers = columns_of(part), numbers_of(part)
         with np.errstate(invalid="ignore"):
-            outside = ((numbers < self.low) | (numbers > self.high)).any(axis=0)
+            below, above = numbers < self.low, numbers > self.high
+        outside = (below | above).any(axis=0)
         for place in np.flatnonzero(outside):
-            dtype = columns[place].dtype
+            made, dtype = columns[place], columns[place].dtype
             kind: Any = int if kind_of(dtype) in "iu" else float
-            made = columns[place].clip(*map(kind, self.ends[place] or ()))
+            for at, end in zip((below, above), self.ends[place] or (), strict=True):
+                made = _put(made, at[:, place], kind(end))
             if made.dtype != dtype:  # as in some versions
                 made = made.cast(dtype) if belongs_to(part, "polars") else made.astype(dtype)
             columns[place] = made
@@ -179,6 +181,15 @@ class _Box:
             return None
         rows = part.tocsr()
         return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+
+
+def _put(column: Container, at: NDArray[np.bool_], end: float) -> Container:
+    """Put a number in some places; `clip` of a library may change gaps in others."""
+    if not at.any():
+        return column
+    if belongs_to(column, "pandas"):
+        return column.mask(at, end)
+    return column.set(type(column)(at), end)
 
 
 def _in_type(ends: Matrix, dtype: np.dtype) -> NDArray:

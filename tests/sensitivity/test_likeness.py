@@ -109,6 +109,18 @@ def test_integers_stay_integers(kind):
     assert np.ravel(np.asarray(counted.X)).tolist() == [3, 30, 7]
 
 
+def test_a_number_outside_leaves_gaps_of_other_records():
+    """The 0 / 0 of a nullable column, which is NaN and not missing in some versions of pandas."""
+    public = pd.DataFrame({"a": PUBLIC[:, 0]}).astype("Float64")
+    ratios = pd.Series([1.0, 0.0, 2.0], dtype="Float64") / pd.Series([1.0, 0, 1], dtype="Float64")
+    counted = []
+    for number in (3.0, 10.2):
+        ratios[0] = number
+        counted.append(alike(public, ratios.to_frame("a"))[0].X["a"])
+    assert counted[1][0] == 10
+    assert repr(counted[0][1]) == repr(counted[1][1])
+
+
 def test_what_holds_no_numbers_stays():
     """Flags that the oracle's draws lack, words, categories and objects."""
     values = {
