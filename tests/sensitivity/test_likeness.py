@@ -121,6 +121,26 @@ def test_a_number_outside_leaves_gaps_of_other_records():
     assert repr(counted[0][1]) == repr(counted[1][1])
 
 
+def test_frames_end_in_one_layout():
+    """Else sums over them are rounded in another order if a record is far."""
+    public = pd.DataFrame({"a": PUBLIC[:, 0], "b": PUBLIC[:, 1], "whole": 1, "c": PUBLIC[:, 2]})
+    private, layouts = public.copy(), []
+    for number in (5.0, 10.4, 1e9):
+        private.loc[0, "a"] = number
+        X = alike(public, private)[0].X
+        some = (X[[*names]].to_numpy() for names in (["a", "c"], ["c", "whole"], X.columns))
+        layouts.append([each.strides for each in some])
+    assert layouts[0] == layouts[1] == layouts[2]
+
+
+def test_an_oracle_is_asked_for_as_many_records_as_pairs_have():
+    def some_of_few(n_samples, rng):
+        return rng.choice(PUBLIC, n_samples, replace=False)  # fails if there are fewer
+
+    ranges = draw_ranges(as_oracle(some_of_few), 30, 0, DatasetForm.of(Dataset(PUBLIC)), False)
+    np.testing.assert_array_equal(ranges[0][1], np.transpose([PUBLIC.min(0), PUBLIC.max(0)]))
+
+
 def test_what_holds_no_numbers_stays():
     """Flags that the oracle's draws lack, words, categories and objects."""
     values = {
@@ -231,8 +251,7 @@ def weighted_sum(X, y):
 @pytest.mark.parametrize("strata", [None, "classes"])
 def test_private_pairs_are_exchangeable_with_sampled_ones(strata, monkeypatch):
     """Ranges of few draws, so that many records are replaced, in private pairs as in sampled."""
-    monkeypatch.setattr("skdp.sensitivity.likeness.N_DATASETS", 1)
-    monkeypatch.setattr("skdp.sensitivity.likeness.LEAST", 3)
+    monkeypatch.setattr("skdp.sensitivity.likeness.N_DATASETS", (1, 1))
     oracle, n = as_oracle(heavy), 12
     drawn = sampler(oracle, gamma=None, n_pairs=800, strata=strata)
     estimate = drawn.sample(weighted_sum, n - 1, "l1")
@@ -260,7 +279,7 @@ def test_private_pairs_are_exchangeable_with_sampled_ones(strata, monkeypatch):
 
 def test_record_pairs_equal_two_calls(monkeypatch):
     """Pairs of two records see the same clip, and have one stand-in for both."""
-    monkeypatch.setattr("skdp.sensitivity.likeness.N_DATASETS", 1)
+    monkeypatch.setattr("skdp.sensitivity.likeness.N_DATASETS", (1, 1))
 
     def identity(X):
         return X
