@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skdp import (
     LaplaceMechanism,
+    PrivacyAccountant,
     PrivateEstimator,
     PublicDataOracle,
     RandomTaskOracle,
@@ -219,6 +220,22 @@ def test_a_private_value_is_that_of_the_records_as_they_count():
         values = [plan.execute(each, random_state=0).value for each in (X, wild)]
         moved = np.abs(values[0] - values[1]).sum() / plan.sensitivity.value
         assert least <= moved <= most
+
+
+def test_an_oracle_that_fails_costs_nothing(tmp_path):
+    is_down = False
+
+    def law(n_samples, rng):
+        if is_down:
+            raise ConnectionError("The simulator is down.")
+        return BOX(n_samples, rng)
+
+    budget = PrivacyAccountant(tmp_path / "budget.db", epsilon=5.0, gamma=0.5)
+    plan = plan_release(column_means, n_samples=30, mechanism=MECHANISM, sensitivity=sampler(law))
+    is_down = True
+    with pytest.raises(ConnectionError):
+        plan.execute(BOX(30, np.random.default_rng(1)), accountant=budget)
+    assert budget.total().epsilon == 0
 
 
 def test_ordinary_records_are_released_as_before():
