@@ -193,6 +193,7 @@ class ReleasePlan:
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as after `dataclasses.replace`."""
         self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
+        self.sensitivity.check_draws(self.oracle)
         check_chooses(self.mechanism, self.target)
         check_count("n_alternatives", self.n_alternatives, "ReleasePlan")
         object.__setattr__(self, "names", as_names(self.names, self.mechanism))

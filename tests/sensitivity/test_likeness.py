@@ -1,7 +1,9 @@
 """Records unlike the oracle's: what is clipped, what is replaced, and that pairs stay alike."""
 
+import functools
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp import (
+    FunctionTarget,
     LaplaceMechanism,
     PrivacyAccountant,
     PrivateEstimator,
@@ -330,6 +333,46 @@ def test_an_estimate_keeps_its_ranges_and_needs_its_oracle(tmp_path):
     for wrong in (loaded, other):
         with pytest.raises(ValueError, match=r"so it needs this oracle\. Got"):
             release(np.mean, X, sensitivity=wrong, **options)
+
+
+def test_oracles_of_one_description_are_told_apart_by_their_content():
+    tables = [RNG.normal(size=(40, 2)), 100 * RNG.normal(size=(40, 2))]
+    means = FunctionTarget(column_means, key="means")
+    options = {"n_samples": 30, "mechanism": MECHANISM}
+    plans = [
+        plan_release(means, sensitivity=sampler(PublicDataOracle(table)), **options)
+        for table in tables
+    ]
+    first, second = (plan.sensitivity for plan in plans)
+    assert first.oracle == second.oracle
+    public = SensitivitySampler(PublicDataOracle(tables[0].copy()))
+    wrong = first.with_prior(SensitivitySampler(PublicDataOracle(tables[1])))
+    for change in (
+        lambda: plan_release(means, sensitivity=wrong, **options),
+        lambda: replace(plans[0], oracle=plans[1].oracle),
+        lambda: replace(plans[0], sensitivity=second),
+        lambda: replace(plans[0], oracle=None),
+    ):
+        with pytest.raises(ValueError, match="so it needs this oracle"):
+            change()
+    replace(plans[0], oracle=public.draws_from)
+    values = first.to_dict()
+    del values["oracle_key"]  # as an earlier version stored it
+    replace(plans[0], sensitivity=SensitivityEstimate.from_dict(values), oracle=plans[1].oracle)
+
+
+def test_an_oracle_that_keeps_something_has_no_key():
+    law = PublicDataOracle(PUBLIC)
+    law.drawn = []
+
+    def draw(n_samples, rng, draws=law):
+        draws.drawn.append(n_samples)
+        return draws(n_samples, rng)
+
+    draw.__skdp_key__ = "named"
+    keeps = functools.partial(draw, draws=law)
+    assert sampler(keeps).sample(np.mean, 30, "l1").oracle_key == ""
+    assert sampler(draw).sample(np.mean, 30, "l1").oracle_key != ""
 
 
 def test_an_estimate_without_ranges_is_of_records_as_they_are():
