@@ -253,7 +253,7 @@ def test_refusals():
         private(PublicComponents(PUBLIC, 2)).plan(200)
     members = make_column_transformer((PublicComponents(PRIVATE[:, :3]), [0, 1, 2]))
     for step in (PublicComponents(PRIVATE[:100]), members):
-        with pytest.raises(ValueError, match="'X_public' parameter .* must hold public records"):
+        with pytest.raises(ValueError, match=r"'X_public' parameter .* must hold public records"):
             private(step, LogisticRegression(C=0.1)).fit(PRIVATE, LABELS)
 
 
