@@ -161,7 +161,7 @@ class ReleasePlan:
       cost            398 evaluations on public records..., then one on the private
                       records
       noise           Laplace
-      oracle's ranges 0: ... to 1
+      oracle's ranges 0: ... to ...
       std. errors     value 0.011
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> plan.execute(X).guarantee == plan.guarantee
