@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 from scipy import sparse
 
-from skdp.core.dataset import as_dataset
+from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.schema import DatasetForm, declared
 from skdp.core.streams import public_seed, ranges_key, streams
 from skdp.core.types import Container, Matrix, Seed
@@ -34,7 +35,7 @@ class Comparison:
     columns : list of object
         The columns that hold numbers: their names, or places.
     drawn, private : ndarray of shape (n_columns, 2)
-        Lowest and highest number of 10,000 draws, and of the private records.
+        Lowest and highest number of 10,000 draws or a few more, and of the private records.
     outside : ndarray of shape (n_columns,)
         Share of the private records more than 5 % of the range outside it.
     distance : ndarray of shape (n_columns,)
@@ -107,11 +108,16 @@ def compare(oracle: object, X: Container, *, random_state: Seed = None) -> Compa
     given = as_dataset(X, "X")
     check_is_public(source, given)
     records = declared(given)
-    rng, _ = streams(public_seed(random_state, "random_state", "compare"), ranges_key(0))
-    drawn = draw(source, N_DRAWN, rng)
-    schema = DatasetForm.of(records).agree(DatasetForm.of(drawn))
-    drawn = schema.convert(drawn, f"The oracle {source.description}")
-    public, private = (_numbers(each.X) for each in (drawn, schema.convert(records, "X")))
+    seed, size = public_seed(random_state, "random_state", "compare"), records.n_records + 1
+
+    def drawn(number: int) -> Dataset:
+        return draw(source, min(size, N_DRAWN), streams(seed, ranges_key(number))[0])
+
+    schema = DatasetForm.of(records).agree(DatasetForm.of(drawn(0)))
+    name = f"The oracle {source.description}"
+    numbers = range(math.ceil(N_DRAWN / size))
+    public = np.concatenate([_numbers(schema.convert(drawn(each), name).X) for each in numbers])
+    private = _numbers(schema.convert(records, "X").X)
     low, high = ends = ends_of(public)
     names = schema.parts.X.names if schema.parts.X.is_frame else range(len(low))
     kept = np.flatnonzero(np.isfinite(low) & np.isfinite(private).any(axis=0))

@@ -161,7 +161,7 @@ class ReleasePlan:
       cost            398 evaluations on public records..., then one on the private
                       records
       noise           Laplace
-      oracle's ranges 0: ... to 1
+      oracle's ranges 0: ... to ...
       std. errors     value 0.011
     >>> X = np.random.default_rng(0).uniform(size=(100, 1))
     >>> plan.execute(X).guarantee == plan.guarantee
@@ -193,6 +193,7 @@ class ReleasePlan:
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as after `dataclasses.replace`."""
         self.sensitivity.check_fits(self.n_samples, self.schema, self.mechanism.geometry)
+        self.sensitivity.check_draws(self.oracle)
         check_chooses(self.mechanism, self.target)
         check_count("n_alternatives", self.n_alternatives, "ReleasePlan")
         if self.unit != "record" and self.sensitivity.gamma:
@@ -282,9 +283,18 @@ class ReleasePlan:
         alone = not accountant.is_kept
         guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
         str(self)  # whatever may fail comes before the payment
+        seed = draw_seed(noise)
+        stand_ins = self.stand_ins(seed)
         law = None if self.target.adds_noise else self.mechanism.noise_law
         accountant.spend(guarantee, law=law, label=self.target.description)
-        return Payment(guarantee, accountant.total(), noise, draw_seed(noise))
+        return Payment(guarantee, accountant.total(), noise, seed, stand_ins)
+
+    def stand_ins(self, seed: int) -> Dataset | None:
+        """Draw the records in the places of those far outside, under the seed of the fits."""
+        target = self.sensitivity.bounded(self.target, self.oracle, self.schema)
+        if not isinstance(target, AlikeTarget):
+            return None
+        return target.with_stand_ins(self.n_samples, seed).stand_ins
 
     def run(self, dataset: Dataset, paid: Payment) -> Release:
         """Release what has been paid for, from records in the form of the plan."""
@@ -292,7 +302,7 @@ class ReleasePlan:
         mechanism = spare(self.mechanism)
         target: Any = self.sensitivity.bounded(spare(self.target), self.oracle, self.schema)
         if isinstance(target, AlikeTarget):
-            target = target.with_stand_ins(self.n_samples, paid.seed)
+            target.stand_ins = paid.stand_ins
 
         evaluate: Callable[..., Matrix] = target
         if dataset.groups is not None:
@@ -611,12 +621,13 @@ class ReleasePlan:
 
 
 class Payment(NamedTuple):
-    """What has been paid for: a promise, and the noise and the seed of the fits for it."""
+    """What has been paid for: a promise, and the noise, the seed and what was drawn for it."""
 
     guarantee: PrivacyGuarantee
     budget: BudgetTotal
     noise: ByteSource
     seed: int
+    stand_ins: Dataset | None
 
 
 def draw_seed(noise: ByteSource) -> int:

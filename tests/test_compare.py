@@ -33,6 +33,14 @@ def test_the_distance_is_that_of_kolmogorov_and_smirnov():
     assert found.distance[0] == pytest.approx(expected, abs=0.04)  # of 10,000 draws
 
 
+def test_an_oracle_of_few_records_is_asked_for_no_more():
+    def some_of_few(n_samples, rng):
+        return rng.choice(X, n_samples, replace=False)  # fails if there are fewer
+
+    found = compare(some_of_few, X[:300].copy(), random_state=0)
+    np.testing.assert_array_equal(found.drawn, np.array([X.min(0), X.max(0)]).T)
+
+
 @pytest.mark.parametrize("kind", ["frame", "sparse"])
 def test_other_containers(kind):
     if kind == "frame":

@@ -31,9 +31,10 @@ class PublicComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ----------
     X_public : array-like, sparse or data frame of shape (n_public, n_features)
         Public records, as they enter the pipeline that this is a step of. They do not stay in a
-        released estimator. Outside a PrivateEstimator they must be as they enter this step.
+        released estimator, except in a `student`, or frozen together with this step. In a student,
+        and outside a PrivateEstimator, they must be as they enter this step.
     n_components : int of at least 1, or None, default=None
-        Number of components. None leaves it to the plan of a PrivateEstimator, which takes
+        Number of components. A student needs it. None leaves it to the plan of a PrivateEstimator:
         sqrt(n epsilon / (5 K)), rounded, for n private records and K classes, or K = 2 for a
         regression: from min(2, K - 1) to 40, and no more than there are columns.
 

@@ -305,8 +305,8 @@ def _last_clips(steps: list[Estimator]) -> list[ClipBox | ClipNorm]:
 
 
 def public_parameters(estimator: Estimator) -> Iterator[object]:
-    """Walk the parameters of the steps, all of which were declared to be public."""
-    steps = (step.get_params(deep=False).values() for step in flat_steps(estimator))
+    """Walk the parameters of steps and of their members, all declared to be public."""
+    steps = (step.get_params(deep=True).values() for step in flat_steps(estimator))
     return chain.from_iterable(steps)
 
 

@@ -17,6 +17,7 @@ from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.room import quiet
 from skdp.core.schema import DatasetForm, declared
 from skdp.core.types import Container, Estimator
+from skdp.estimators.components import PublicComponents
 from skdp.estimators.configuration import check_configuration, members_in
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes, takes_weights
@@ -92,12 +93,19 @@ def check_data(
 
 
 def check_holds_no_record(way: Way, dataset: Dataset, *others: object) -> None:
-    """Refuse oracles that hold private records, and warn of parameters and `others` that do."""
+    """Refuse oracles and public records that hold private ones, and warn of other parameters."""
     given = way.given
     check_is_public(way.oracle, dataset)
     if given.prior is not None:
         check_is_public(as_oracle(given.prior), dataset)
     estimators = given.estimator, *([] if way.student is None else [way.student])
+    members = (each.get_params().values() for each in estimators)
+    public = [each.X_public for each in chain(*members) if isinstance(each, PublicComponents)]
+    if shares_memory(public, dataset):
+        raise ValueError(
+            "The 'X_public' parameter of PublicComponents must hold public records. Got a part of "
+            "the private ones, which voids the promise. Take it from another table."
+        )
     declared = chain(way.kind.declared, others, *map(public_parameters, estimators))
     if shares_memory([*declared], dataset):
         warn(

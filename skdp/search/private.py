@@ -197,14 +197,15 @@ class PrivateSearchCV(PrivateModel):
             rehearse_methods(draft, X)
             _rehearse(draft, scoring)
         plans = [*map(make_plan, drafts)]
-        paid = self._pay(pays, plans, n_runs, fitted.n_records + scored.n_records)
+        payments = self._pay(pays, plans, n_runs, fitted.n_records + scored.n_records)
+        paid = payments[0]  # alike but for the records that stand in for far ones
         counts = LaplaceMechanism(max(plan.guarantee.epsilon for plan in plans), code=None)
 
         def run(index: int) -> tuple[float, tuple[int, Release, list]]:
             # nobody hears of the other runs, or counts them
             with quiet(), warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                released = plans[index].run(drafts[index].example, paid)
+                released = plans[index].run(drafts[index].example, payments[index])
             total = evaluate_privately(
                 SumOfScores(released.value, scorings[index]),
                 scored,
@@ -258,8 +259,8 @@ class PrivateSearchCV(PrivateModel):
 
     def _pay(
         self, pays: PrivacyAccountant, plans: list[ReleasePlan], n_runs: int, n_samples: int
-    ) -> Payment:
-        """Let the budget pay for the search."""
+    ) -> list[Payment]:
+        """Let the budget pay for the search; return what each plan runs with."""
         random_state = self.estimator.random_state
         promise = replace(
             price([plan.guarantee for plan in plans], n_runs),
@@ -271,10 +272,11 @@ class PrivateSearchCV(PrivateModel):
             warn(f"The promise is weak, together: {weakness}.")
         for plan in plans:
             str(plan)  # whatever may fail comes before the payment
-        pays.spend(promise, label=f"search, {plans[0].target.description}")
         noise = byte_source(random_state)
-        # one seed of the fits for all runs: the gamma is that of a pair and a seed
-        return Payment(promise, pays.total(), noise, draw_seed(noise))
+        seed = draw_seed(noise)  # one for all runs: the gamma is that of a pair and a seed
+        stand_ins = [plan.stand_ins(seed) for plan in plans]
+        pays.spend(promise, label=f"search, {plans[0].target.description}")
+        return [Payment(promise, pays.total(), noise, seed, each) for each in stand_ins]
 
     def _check_served(self, estimator: Estimator, name: str) -> None:
         self.estimator._check_served(estimator, name)

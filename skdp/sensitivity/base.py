@@ -111,6 +111,9 @@ class Settled(Sensitivity):
     def check_made_for(self, target: Target) -> None:
         """Refuse a target that has another key than the target of the sensitivity."""
 
+    def check_draws(self, oracle: Oracle | None) -> None:
+        """Refuse an oracle whose records may not stand in for those far outside."""
+
     def bounded(
         self, target: Target, oracle: Oracle | None = None, schema: DatasetForm | None = None
     ) -> Target:

@@ -21,6 +21,7 @@ from skdp.core.identity import REMEDY, key_of, obstacle_of
 from skdp.core.oracle import Oracle
 from skdp.core.schema import DatasetForm, FormKey, describe_key
 from skdp.core.target import Target
+from skdp.oracles.adapters import OracleAdapter
 from skdp.sensitivity.base import Settled, in_code_of, refuse_zero
 from skdp.sensitivity.calibration import OrderStatistic
 from skdp.sensitivity.likeness import AlikeTarget, PartRanges
@@ -72,6 +73,9 @@ class SensitivityEstimate(Settled):
         By part of a dataset the lowest and the highest number of each column of the oracle's
         records, to which records are clipped; None for a column that stays as it is. An estimate
         without ranges is of records as they are, and is used so.
+    oracle_key : str, default=""
+        Digest of the oracle's content. An estimate with ranges serves no other oracle. Where it is
+        empty, as of a function without a ``__skdp_key__``, only the descriptions are compared.
 
     Attributes
     ----------
@@ -105,6 +109,7 @@ class SensitivityEstimate(Settled):
     strata: str | None = None
     least_share: float | None = None
     ranges: PartRanges = ()
+    oracle_key: str = ""
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -191,7 +196,7 @@ class SensitivityEstimate(Settled):
         self.check_fits(n_samples, schema, mechanism.geometry)
         self.check_made_for(target)
         self.check_usable()
-        self._check_draws()
+        self.check_draws(self.draws_from)
         return self, mechanism
 
     @property
@@ -207,10 +212,15 @@ class SensitivityEstimate(Settled):
         assert schema is not None
         return AlikeTarget(target, self.ranges, oracle, schema)
 
-    def _check_draws(self) -> None:
-        """Refuse an estimate that replaces records without the oracle that it was sampled from."""
-        drawn = None if self.draws_from is None else self.draws_from.description
-        if self.ranges and drawn != self.oracle:
+    def check_draws(self, oracle: Oracle | None) -> None:
+        """Refuse an oracle for the records far outside, unless it is the one that was sampled."""
+        if not self.ranges:
+            return
+        drawn = None if oracle is None else oracle.description
+        fits = drawn == self.oracle
+        if fits and self.oracle_key and key_of_oracle(oracle) != self.oracle_key:
+            fits, drawn = False, f"{drawn}, which holds something else"
+        if not fits:
             raise ValueError(
                 "The 'sensitivity' was sampled with clip='ranges', where records far outside count "
                 f"as draws of the oracle {self.oracle}, so it needs this oracle. Got {drawn}. Pass "
@@ -336,6 +346,14 @@ class SensitivityEstimate(Settled):
             Equal to the one that was saved, bit for bit.
         """
         return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+def key_of_oracle(oracle: object) -> str:
+    """Return a digest of what an oracle is made of; empty where it has no identity."""
+    while isinstance(oracle, OracleAdapter):
+        oracle = oracle.source
+    key = key_of(oracle)
+    return "" if obstacle_of(key) else key
 
 
 def _another(what: str, made_for: object, needed: object) -> ValueError:

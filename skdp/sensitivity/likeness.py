@@ -39,8 +39,9 @@ from skdp.oracles.drawing import draw
 Ends: TypeAlias = tuple[float, float] | None  # None for a column that stays as it is
 PartRanges: TypeAlias = tuple[tuple[str, tuple[Ends, ...]], ...]  # of the columns of some parts
 
-N_DATASETS = 20  # that make the ranges
-LEAST, MOST = 500, 50_000  # records of each
+N_DATASETS = 20, 200  # that make the ranges: at least, at most
+N_RECORDS = 10_000  # that they hold in all, between these numbers of datasets
+MOST = 50_000  # records of each
 OUTSIDE = 0.05  # share of a range: a number farther outside is no rounding
 MOST_OUTSIDE = 0.25  # share of the columns, and one column: with more outside a record is far
 MOST_EXACT = 2.0**53  # a column with a larger number stays: doubles would round its integers
@@ -59,8 +60,8 @@ def draw_ranges(
     oracle: Oracle, n_samples: int, seed: int, schema: DatasetForm, has_labels: bool
 ) -> PartRanges:
     """Return the smallest and the largest number of each column, in draws of their own."""
-    size, found = min(max(n_samples + 1, LEAST), MOST), dict[str, Matrix]()
-    for number in range(N_DATASETS):
+    size, found = min(n_samples + 1, MOST), dict[str, Matrix]()  # no more than pairs ask for
+    for number in range(int(np.clip(N_RECORDS // size, *N_DATASETS))):
         rng, _ = streams(seed, ranges_key(number))
         drawn = draw(oracle, size, rng, schema=schema, copied=False)
         for name, part in drawn.named.items():
@@ -134,11 +135,13 @@ class _Box:
     def _clip_columns(self, part: Container) -> Container:
         columns, numbers = columns_of(part), numbers_of(part)
         with np.errstate(invalid="ignore"):
-            outside = ((numbers < self.low) | (numbers > self.high)).any(axis=0)
+            below, above = numbers < self.low, numbers > self.high
+        outside = (below | above).any(axis=0)
         for place in np.flatnonzero(outside):
-            dtype = columns[place].dtype
+            made, dtype = columns[place], columns[place].dtype
             kind: Any = int if kind_of(dtype) in "iu" else float
-            made = columns[place].clip(*map(kind, self.ends[place] or ()))
+            for at, end in zip((below, above), self.ends[place] or (), strict=True):
+                made = _put(made, at[:, place], kind(end))
             if made.dtype != dtype:  # as in some versions
                 made = made.cast(dtype) if belongs_to(part, "polars") else made.astype(dtype)
             columns[place] = made
@@ -181,6 +184,15 @@ class _Box:
         return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
 
 
+def _put(column: Container, at: NDArray[np.bool_], end: float) -> Container:
+    """Put a number in some places; `clip` of a library may change gaps in others."""
+    if not at.any():
+        return column
+    if belongs_to(column, "pandas"):
+        return column.mask(at, end)
+    return column.set(type(column)(at), end)
+
+
 def _in_type(ends: Matrix, dtype: np.dtype) -> NDArray:
     if dtype.kind == "f":
         return ends.astype(dtype)
@@ -218,9 +230,9 @@ class AlikeTarget(Target):
     def alike(self, records: Dataset, drawn: Callable[[], Dataset]) -> Dataset:
         """Clip records, and replace those far outside by others, which may be used in turn."""
         far, clipped = self._are_far(records), self._clip(records)
-        if not far.any():
-            return clipped
-        others = self._clip(drawn() if self.stand_ins is None else self.stand_ins)
+        others = clipped.take(np.arange(1))  # joined, since pandas lays out anew what it joins
+        if far.any():
+            others = self._clip(drawn() if self.stand_ins is None else self.stand_ins)
         places = np.arange(len(far))
         places = np.where(far, len(far) + places % others.n_records, places)
         return clipped.map(join_records, others).take(places)

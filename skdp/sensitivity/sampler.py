@@ -27,7 +27,7 @@ from skdp.oracles.random_task import RandomTaskOracle
 from skdp.oracles.trial import try_oracle
 from skdp.sensitivity.base import Sensitivity, in_code_of
 from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
-from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.estimate import SensitivityEstimate, key_of_oracle
 from skdp.sensitivity.execution import Job, run, run_chunk
 from skdp.sensitivity.likeness import AlikeTarget, draw_ranges
 from skdp.sensitivity.pairs import (
@@ -230,6 +230,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         geometry = as_geometry(geometry, "SensitivitySampler.sample")
         target = as_target(target)
         key = key_of(target)  # before it runs: a function may keep what it finds
+        oracle_key = key_of_oracle(self.draws_from)
         source, records, rows = self._prepare(target, n_samples, schema)
         strata, n_strata = source.strata, len(LAYOUTS[source.strata].pairs)
         statistic = self.order_statistic(geometry.code is not None and rows is None, n_strata)
@@ -269,6 +270,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             if strata == "classes" and type(source.oracle) is RandomTaskOracle
             else None,
             ranges=source.target.ranges if isinstance(source.target, AlikeTarget) else (),
+            # an oracle that keeps something between its draws has no identity
+            oracle_key=oracle_key if oracle_key == key_of_oracle(source.oracle) else "",
         )
 
     def pilots(

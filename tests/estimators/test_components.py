@@ -24,7 +24,6 @@ from skdp import (
     L2LaplaceMechanism,
     LaplaceMechanism,
     MomentClassifier,
-    PrivacyLeakWarning,
     PrivateEstimator,
     PrivateSearchCV,
     PublicComponents,
@@ -252,8 +251,10 @@ def test_refusals():
         PublicComponents(PUBLIC, 1).fit(PRIVATE[:, :5])
     with pytest.raises(ValueError, match="nothing to release"):
         private(PublicComponents(PUBLIC, 2)).plan(200)
-    with pytest.warns(PrivacyLeakWarning, match="part of the private records"):
-        private(PublicComponents(PRIVATE[:100]), LogisticRegression(C=0.1)).fit(PRIVATE, LABELS)
+    members = make_column_transformer((PublicComponents(PRIVATE[:, :3]), [0, 1, 2]))
+    for step in (PublicComponents(PRIVATE[:100]), members):
+        with pytest.raises(ValueError, match=r"'X_public' parameter .* must hold public records"):
+            private(step, LogisticRegression(C=0.1)).fit(PRIVATE, LABELS)
 
 
 class OfWhatComes(PublicComponents):

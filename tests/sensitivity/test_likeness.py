@@ -1,7 +1,9 @@
 """Records unlike the oracle's: what is clipped, what is replaced, and that pairs stay alike."""
 
+import functools
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp import (
+    FunctionTarget,
     LaplaceMechanism,
+    PrivacyAccountant,
     PrivateEstimator,
     PublicDataOracle,
     RandomTaskOracle,
@@ -109,6 +113,38 @@ def test_integers_stay_integers(kind):
     assert np.ravel(np.asarray(counted.X)).tolist() == [3, 30, 7]
 
 
+def test_a_number_outside_leaves_gaps_of_other_records():
+    """The 0 / 0 of a nullable column, which is NaN and not missing in some versions of pandas."""
+    public = pd.DataFrame({"a": PUBLIC[:, 0]}).astype("Float64")
+    ratios = pd.Series([1.0, 0.0, 2.0], dtype="Float64") / pd.Series([1.0, 0, 1], dtype="Float64")
+    counted = []
+    for number in (3.0, 10.2):
+        ratios[0] = number
+        counted.append(alike(public, ratios.to_frame("a"))[0].X["a"])
+    assert counted[1][0] == 10
+    assert repr(counted[0][1]) == repr(counted[1][1])
+
+
+def test_frames_end_in_one_layout():
+    """Else sums over them are rounded in another order if a record is far."""
+    public = pd.DataFrame({"a": PUBLIC[:, 0], "b": PUBLIC[:, 1], "whole": 1, "c": PUBLIC[:, 2]})
+    private, layouts = public.copy(), []
+    for number in (5.0, 10.4, 1e9):
+        private.loc[0, "a"] = number
+        X = alike(public, private)[0].X
+        some = (X[[*names]].to_numpy() for names in (["a", "c"], ["c", "whole"], X.columns))
+        layouts.append([each.strides for each in some])
+    assert layouts[0] == layouts[1] == layouts[2]
+
+
+def test_an_oracle_is_asked_for_as_many_records_as_pairs_have():
+    def some_of_few(n_samples, rng):
+        return rng.choice(PUBLIC, n_samples, replace=False)  # fails if there are fewer
+
+    ranges = draw_ranges(as_oracle(some_of_few), 30, 0, DatasetForm.of(Dataset(PUBLIC)), False)
+    np.testing.assert_array_equal(ranges[0][1], np.transpose([PUBLIC.min(0), PUBLIC.max(0)]))
+
+
 def test_what_holds_no_numbers_stays():
     """Flags that the oracle's draws lack, words, categories and objects."""
     values = {
@@ -189,6 +225,22 @@ def test_a_private_value_is_that_of_the_records_as_they_count():
         assert least <= moved <= most
 
 
+def test_an_oracle_that_fails_costs_nothing(tmp_path):
+    is_down = False
+
+    def law(n_samples, rng):
+        if is_down:
+            raise ConnectionError("The simulator is down.")
+        return BOX(n_samples, rng)
+
+    budget = PrivacyAccountant(tmp_path / "budget.db", epsilon=5.0, gamma=0.5)
+    plan = plan_release(column_means, n_samples=30, mechanism=MECHANISM, sensitivity=sampler(law))
+    is_down = True
+    with pytest.raises(ConnectionError):
+        plan.execute(BOX(30, np.random.default_rng(1)), accountant=budget)
+    assert budget.total().epsilon == 0
+
+
 def test_ordinary_records_are_released_as_before():
     table = np.random.default_rng(2).normal(size=(60, 3))
     oracle, model = RandomTaskOracle(table, classes=[0, 1]), LogisticRegression()
@@ -219,8 +271,7 @@ def weighted_sum(X, y):
 @pytest.mark.parametrize("strata", [None, "classes"])
 def test_private_pairs_are_exchangeable_with_sampled_ones(strata, monkeypatch):
     """Ranges of few draws, so that many records are replaced, in private pairs as in sampled."""
-    monkeypatch.setattr("skdp.sensitivity.likeness.N_DATASETS", 1)
-    monkeypatch.setattr("skdp.sensitivity.likeness.LEAST", 3)
+    monkeypatch.setattr("skdp.sensitivity.likeness.N_DATASETS", (1, 1))
     oracle, n = as_oracle(heavy), 12
     drawn = sampler(oracle, gamma=None, n_pairs=800, strata=strata)
     estimate = drawn.sample(weighted_sum, n - 1, "l1")
@@ -248,7 +299,7 @@ def test_private_pairs_are_exchangeable_with_sampled_ones(strata, monkeypatch):
 
 def test_record_pairs_equal_two_calls(monkeypatch):
     """Pairs of two records see the same clip, and have one stand-in for both."""
-    monkeypatch.setattr("skdp.sensitivity.likeness.N_DATASETS", 1)
+    monkeypatch.setattr("skdp.sensitivity.likeness.N_DATASETS", (1, 1))
 
     def identity(X):
         return X
@@ -282,6 +333,46 @@ def test_an_estimate_keeps_its_ranges_and_needs_its_oracle(tmp_path):
     for wrong in (loaded, other):
         with pytest.raises(ValueError, match=r"so it needs this oracle\. Got"):
             release(np.mean, X, sensitivity=wrong, **options)
+
+
+def test_oracles_of_one_description_are_told_apart_by_their_content():
+    tables = [RNG.normal(size=(40, 2)), 100 * RNG.normal(size=(40, 2))]
+    means = FunctionTarget(column_means, key="means")
+    options = {"n_samples": 30, "mechanism": MECHANISM}
+    plans = [
+        plan_release(means, sensitivity=sampler(PublicDataOracle(table)), **options)
+        for table in tables
+    ]
+    first, second = (plan.sensitivity for plan in plans)
+    assert first.oracle == second.oracle
+    public = SensitivitySampler(PublicDataOracle(tables[0].copy()))
+    wrong = first.with_prior(SensitivitySampler(PublicDataOracle(tables[1])))
+    for change in (
+        lambda: plan_release(means, sensitivity=wrong, **options),
+        lambda: replace(plans[0], oracle=plans[1].oracle),
+        lambda: replace(plans[0], sensitivity=second),
+        lambda: replace(plans[0], oracle=None),
+    ):
+        with pytest.raises(ValueError, match="so it needs this oracle"):
+            change()
+    replace(plans[0], oracle=public.draws_from)
+    values = first.to_dict()
+    del values["oracle_key"]  # as an earlier version stored it
+    replace(plans[0], sensitivity=SensitivityEstimate.from_dict(values), oracle=plans[1].oracle)
+
+
+def test_an_oracle_that_keeps_something_has_no_key():
+    law = PublicDataOracle(PUBLIC)
+    law.drawn = []
+
+    def draw(n_samples, rng, draws=law):
+        draws.drawn.append(n_samples)
+        return draws(n_samples, rng)
+
+    draw.__skdp_key__ = "named"
+    keeps = functools.partial(draw, draws=law)
+    assert sampler(keeps).sample(np.mean, 30, "l1").oracle_key == ""
+    assert sampler(draw).sample(np.mean, 30, "l1").oracle_key != ""
 
 
 def test_an_estimate_without_ranges_is_of_records_as_they_are():
