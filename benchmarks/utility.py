@@ -358,7 +358,7 @@ def sensitivity_of(row, split, title, small):
         return "known", classes | ({"prior": split.oracle} if row.prior else {})
     options = {"gamma": 0.2 if small else 0.05, "random_state": 0}
     if title == "published":
-        options["strata"] = None
+        options |= {"strata": None, "clip": None}
         options |= {} if small else {"calibration": "dkw"}
     return SensitivitySampler(split.oracle, **options), {}
 
