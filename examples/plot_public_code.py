@@ -11,6 +11,8 @@ The data are scikit-learn's breast-cancer records, their features public in one 
 the other. No diagnosis is public.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -22,13 +24,14 @@ from skdp import (
     PrivateEstimator,
     RandomTaskOracle,
     SensitivitySampler,
+    UtilityWarning,
 )
 
 data = load_breast_cancer(as_frame=True)
 scaler = MinMaxScaler().set_output(transform="pandas").fit(data.data[::2])
 X_public, X_private = scaler.transform(data.data[::2]), scaler.transform(data.data[1::2])
 y_private = data.target[1::2]
-oracle = RandomTaskOracle(X_public, classes=[0, 1])
+oracle = RandomTaskOracle(X_public, classes=[0, 1], least_share=0.3)  # neither class is rare
 
 # %%
 # Which directions
@@ -45,6 +48,7 @@ model = PrivateEstimator(
     mechanism=LaplaceMechanism(epsilon=1.0),
     sensitivity=SensitivitySampler(oracle, random_state=0),
 )
+warnings.simplefilter("ignore", UtilityWarning)  # a plan warns of the smallest epsilon
 plans = {}
 for epsilon in (0.1, 1.0, 10.0):
     plans[epsilon] = model.set_params(mechanism__epsilon=epsilon).plan(len(X_private))
