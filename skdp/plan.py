@@ -290,7 +290,18 @@ class ReleasePlan:
         return Payment(guarantee, accountant.total(), noise, seed, stand_ins)
 
     def stand_ins(self, seed: int) -> Dataset | None:
-        """Draw the records in the places of those far outside, under the seed of the fits."""
+        """Draw the records in the places of those far outside.
+
+        Parameters
+        ----------
+        seed : int
+            The seed of the fits, under which they are drawn.
+
+        Returns
+        -------
+        Dataset or None
+            As many records as a release has. None where no record is far.
+        """
         target = self.sensitivity.bounded(self.target, self.oracle, self.schema)
         if not isinstance(target, AlikeTarget):
             return None

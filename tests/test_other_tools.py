@@ -51,6 +51,7 @@ def run_mlflow(model, monkeypatch, tmp_path):
     monkeypatch.setattr(mlflow.models, needed, lambda *_, **__: ["scikit-learn"])
     monkeypatch.chdir(tmp_path)
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
+    mlflow.set_experiment("models")  # another test may have set one, in its own folder
     recipe = re.search(r"```python\n(with mlflow.*?)```", PAGE, re.S)[1]
     assert len(recipe.strip().splitlines()) == 5
     exec(recipe, {"mlflow": mlflow, "model": model})

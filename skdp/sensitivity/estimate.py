@@ -213,7 +213,18 @@ class SensitivityEstimate(Settled):
         return AlikeTarget(target, self.ranges, oracle, schema)
 
     def check_draws(self, oracle: Oracle | None) -> None:
-        """Refuse an oracle for the records far outside, unless it is the one that was sampled."""
+        """Refuse an oracle for the records far outside, unless it is the one that was sampled.
+
+        Parameters
+        ----------
+        oracle : callable or None
+            What draws the records that stand in for those far outside.
+
+        Raises
+        ------
+        ValueError
+            If the estimate has ranges, and the oracle is another one, or none.
+        """
         if not self.ranges:
             return
         drawn = None if oracle is None else oracle.description
