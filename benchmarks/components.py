@@ -72,7 +72,7 @@ def main():
     epsilons, gamma, n_releases = ((1.0,), 0.5, 2) if options.small else (EPSILONS, 0.05, 10)
     behind = {}
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # plans warn where little is learned, or gamma is large
         for name, rows in tables(options.data, np.random.default_rng(0)):
             if name not in ("made up", "hdma", "fair", "hi", "mroz"):
                 continue

@@ -124,7 +124,7 @@ def main() -> None:
     if options.small:
         options.releases, options.epsilons = 5, [1.0]
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # plans warn where little is learned, or gamma is large
         found = [
             cell
             for name, rows in tables(options.data, np.random.default_rng(0))

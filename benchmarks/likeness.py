@@ -143,7 +143,7 @@ def main() -> None:
     if options.small:
         options.pairs, options.samplings, options.fits = 5, 5, 0
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # plans warn where little is learned, or gamma is large
         X = [np.full((30, 1), 1e9), np.linspace(-1e9, -1e6, 30)[:, None]]
         sampler = SensitivitySampler(lambda n, rng: heavy(n, rng)[0], random_state=0)
         sampled = {"mechanism": LaplaceMechanism(1.0), "sensitivity": sampler, "random_state": 0}

@@ -65,6 +65,7 @@ def run_mlflow(model, monkeypatch, tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
+# No extra has most of these packages: where one is installed, its row runs.
 def run_skops(model, **_):
     skops = pytest.importorskip("skops.io")
     loaded = skops.loads(skops.dumps(model.estimator_))

@@ -140,7 +140,7 @@ WAYS = {
 JARGON = ("positive rate", "dvantage", "lambda", "neighbor", "suspicion")
 
 
-@pytest.mark.filterwarnings("ignore:The release may be worth no more")
+@pytest.mark.filterwarnings("ignore:The release may be worth no more")  # of so few records
 @pytest.mark.parametrize("way", WAYS)
 def test_the_report_asks_the_owner_by_name_and_speaks_plainly(way):
     """On one page, for each way to a promise."""

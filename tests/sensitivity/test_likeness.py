@@ -196,6 +196,9 @@ def test_far_is_one_number_beyond_a_range_or_a_quarter_of_them_outside():
     assert replaced.tolist() == [False, True, False, True, False]
     np.testing.assert_array_equal(counted.X[[1, 3]], drawn.X[[1, 3]])
     assert counted.X[[0, 2, 4], 0].tolist() == [10, 10, 10]
+    target = AlikeTarget(as_target(np.size), (("X", ((0.0, 10.0),) * 8),), None, None)
+    target.stand_ins = Dataset(np.full((5, 8), 12.0))  # a draw may be outside the ranges too
+    assert target.alike(Dataset(private), lambda: None).X[1].tolist() == [10] * 8
 
 
 @pytest.mark.parametrize("code", [None, "learned"])
