@@ -291,7 +291,7 @@ def test_no_number_of_records_is_shown(way, tmp_path):
     )
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # a plan of few persons warns of what it is worth
+@pytest.mark.filterwarnings("ignore::UserWarning")  # plans of few persons warn
 @pytest.mark.loop("way", ["logistic", "hinge", "number", "tables", "density"])
 def test_where_a_bound_is_of_one_record_one_of_each_person_is_read(way):
     X, y, _ = visits()
