@@ -33,8 +33,8 @@ class NeighboringRelation(Enum):
 RELEASED_LAW = "law released for"  # words for an oracle that was learned from private data
 STRATA = {
     "classes": "whether none, one or both of the two records are of the rarest class",
-    "labels": "whether none, one or both of the two records are of the rarest class, or only a label "
-    "differs",
+    "labels": "whether none, one or both of the two records are of the rarest class, or only the "
+    "label differs",
     "thirds": "whichever third of the responses one of the two records is of",
 }
 CLIPPED = (
