@@ -537,7 +537,8 @@ class ReleasePlan:
         """Number of evaluations on public records."""
         n_pairs, code = self.sensitivity.n_measured, self.sensitivity.geometry.code
         drawn = n_pairs or self.oracle is not None
-        n_pairs *= LAYOUTS[self.sensitivity.strata].n_evaluations
+        layout = LAYOUTS[self.sensitivity.strata]
+        n_pairs *= len(layout.datasets) + layout.flips or 2  # evaluations give a pair of each
         return n_pairs + 2 * (0 if code is None else code.n_pilot_pairs) if drawn else 0
 
     @property

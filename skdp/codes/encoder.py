@@ -68,6 +68,7 @@ _MOST_NUMBERS = 2**23  # of an encoder: 8 rows for a million values
 
 MOST_COMPONENTS = 40  # with more no table had a better score
 _BESIDE = {1: 1 / 9, 2: 0.4}  # move of the mean responses, as a share of that of all else, by norm
+_AS_LITTLE = 2  # times the squared error of a code: numbers that it leaves out are the oracle's
 
 _N_FOLDS = 3
 _AS_GOOD = 1.15  # of the least squared error, which is 7 % of the error itself
@@ -98,9 +99,9 @@ def with_learned_code(
         options: Any = {"n_samples": n_samples, "shift": mechanism.shift}
         learn: Callable[..., PublicCode | None] = learn_code
         if has_axes:
-            epsilon = mechanism.guarantee().epsilon
-            n_axes = n_components(n_samples, epsilon, max(2, n_means))
-            learn = partial(learn_in_axes, n_axes=n_axes)
+            n_classes = max(2, n_means)
+            n_axes = n_components(n_samples, mechanism.guarantee().epsilon, n_classes)
+            learn = partial(learn_in_axes, n_axes=n_axes * (n_classes - 1))
         code = learn(values, differences, metric, *noises, **options)
     return mechanism.with_code(code)
 
@@ -112,10 +113,8 @@ def n_components(n_samples: int, epsilon: float, n_classes: int) -> int:
     with p^3 / (n epsilon)^2, and the signal of the p-th falls with 1 / p^2: a square root balances
     them. The 5 was measured.
     """
-    least = max(min(n_classes - 1, 2), 1)
-    return round(
-        float(np.clip(math.sqrt(n_samples * epsilon / (5 * n_classes)), least, MOST_COMPONENTS))
-    )
+    least, found = max(min(n_classes - 1, 2), 1), math.sqrt(n_samples * epsilon / (5 * n_classes))
+    return round(float(np.clip(found, least, MOST_COMPONENTS)))
 
 
 def learn_code(
@@ -161,6 +160,7 @@ def learn_in_axes(
 
     The mean of all points is decoded from the mean responses alone. A share `_BESIDE` of the
     largest change is theirs: a tenth of epsilon for Laplace noise, or 8 % more of other noise.
+    There is no code where noise on all numbers would leave about as little open.
     """
     assert metric.axes is not None  # or this is not called
     assert metric.moves is not None
@@ -180,11 +180,8 @@ def learn_in_axes(
     variances = means.var(axis=0, ddof=1) + (shift * n_samples) ** 2 / 2 * np.mean(moved**2, axis=0)
     norms = np.linalg.norm(changes @ inner.encoder.T, ord=noises[0].order, axis=1)
     norms = norms[moved.any(axis=1)] if moved.any() else norms  # else one is the mean's alone
-    position = min(len(norms), math.ceil(noises[0].level * (len(norms) + 1)))
-    move = float(np.linalg.norm(metric.moves, ord=noises[0].order))
-    weight = _BESIDE[noises[0].order] * float(np.sort(norms)[position - 1]) / move
-    if not weight > 0:
-        return None
+    size = Noise(1, 1.0, noises[0].level).of(norms)
+    weight = _BESIDE[noises[0].order] * size / np.linalg.norm(metric.moves, ord=noises[0].order)
     # the mean of m pilots is drawn to 0, which random rules have, by James and Stein
     away = np.sum(inner.mean**2)
     kept = max(0.0, 1 - rows.var(axis=0).sum() / m / away) if away > 0 else 0.0
@@ -197,7 +194,7 @@ def learn_in_axes(
     covariance[:d, :k] = axes.T @ inner.covariance
     encoder = np.zeros((k + width, d + width))
     encoder[:k, :d], encoder[k:, d:] = inner.encoder @ read, weight * np.eye(width)
-    return PublicCode(
+    code = PublicCode(
         n_pilot_pairs=m,
         shift=shift,
         encoder=encoder,
@@ -206,6 +203,10 @@ def learn_in_axes(
         deviations=np.sqrt(np.concatenate([spread, variances])),
         removable=covariance[:d].T @ covariance[:d] / spread.sum(),
     )
+    order, deviation = noises[0].order, noises[0].deviation * size
+    of_all = d * noises[0].of(np.linalg.norm(differences[:, :d], ord=order, axis=1)) ** 2
+    left_open = spread.sum() * (1 - code.share_learned(deviation**2))
+    return code if of_all > _AS_LITTLE * left_open or noises[0].most is not None else None
 
 
 def _learn_dense(

@@ -76,6 +76,10 @@ class PredictionTarget(BaseEstimator):
 
     Notes
     -----
+    With an oracle of random rules, a code reads the scores along axes of such rules, and the mean
+    response beside them. The student then learns from more public records than the anchors, moved
+    to the released mean.
+
     Anchors of classifiers and regressors are different records of the oracle. Where it has fewer
     than asked for, copies are added whose numbers are moved by .3 standard deviations, within the
     range of each column. Anchors of other estimators are a plain draw.
@@ -147,12 +151,9 @@ def anchors_of(
     estimator: Estimator,
     source: Any,
     schema: DatasetForm,
-    times: float = 1,
+    least: int = 0,  # more records than anchors, as far as they differ
 ) -> Container:
-    """Return the anchors in the form of the data, given or drawn by ``source.public_dataset``.
-
-    Up to some `times` as many are drawn, as far as there are different ones.
-    """
+    """Return the anchors in the form of the data, given or drawn by ``source.public_dataset``."""
     form, given = schema.parts.X, release.anchors
     if given is not None:
         try:
@@ -165,7 +166,7 @@ def anchors_of(
     n_anchors = release.n_anchors or N_ANCHORS
     if kind_of(estimator) not in ("classifier", "regressor"):
         return source.public_dataset(n_anchors, schema, ANCHOR_DATASET).X
-    most = int(times * n_anchors)
+    most = max(least, n_anchors)
     drawn = source.public_dataset(DRAWN * most, schema, ANCHOR_DATASET).X
     return form.convert(different_records(drawn, most, least=n_anchors))
 
@@ -221,7 +222,9 @@ class Predictions(Target):
         self.size = reader.n_columns * n_records(anchors)
         if isinstance(reader, ClassScores):
             self.class_strata = "labels"
-        self.key_parts = (self.estimator, self.student, reader, anchors, n_samples, rows, axes)
+        # values do not depend on the axes, which differ between machines by rounding
+        has_axes = axes is not None
+        self.key_parts = (self.estimator, self.student, reader, anchors, n_samples, has_axes)
         self.released = f"predictions at {n_records(anchors)} public records"
         self.description = (
             f"predictions of {describe(estimator)} at {n_records(anchors)} public records"
@@ -232,15 +235,14 @@ class Predictions(Target):
         """Fit on the dataset, in an order that the seed makes, and read the scores."""
         fitted = clone(self.estimator).set_params(**dict.fromkeys(self._seeds, seed))
         dataset = reorder(Dataset(*parts), seed)
-        responses = None if self.axes is None else self.reader.scores_of(dataset.y)  # type: ignore[union-attr]
+        reader: Any = self.reader
+        responses = reader.scores_of(dataset.y) if self.axes is not None else np.empty((1, 0))
         with seeded(seed):
             return self.value_of(self.read(fit_on(fitted, dataset)), responses)
 
-    def value_of(self, scores: Matrix, responses: Matrix | None) -> Matrix:
+    def value_of(self, scores: Matrix, responses: Matrix) -> Matrix:
         """Return scores, followed by the mean of the scores of responses where there are axes."""
-        if self.axes is None or responses is None:
-            return scores
-        return np.concatenate([scores.ravel(), responses.mean(axis=0)])
+        return scores if self.axes is None else np.append(scores, responses.mean(axis=0))
 
     def read(self, fitted: Estimator) -> Matrix:
         """Return the scores of a fitted estimator, a vector where there is one for each anchor."""
@@ -261,7 +263,7 @@ class Predictions(Target):
     def _at_rows(self, scores: Matrix, means: Matrix) -> Matrix:
         """Carry scores along the axes to all rows, and move them to the mean responses."""
         assert self.axes is not None  # or nothing was decoded so
-        width = self.reader.n_columns
+        width = scores.shape[1]
         constant = np.tile(np.eye(width), len(scores))
         along = np.linalg.pinv(np.vstack([constant, self.axes[:, : self.size]]).T)[width:]
         found = means + (along @ scores.ravel() @ self.axes).reshape(-1, width)
@@ -281,9 +283,9 @@ class Predictions(Target):
         ones, width = np.ones(self.size), self.reader.n_columns
         if self.axes is None:
             return KnownMetric(ones, width, are_alike=True)
-        moves = self.reader.moves / self.n_samples  # type: ignore[union-attr]
+        reader: Any = self.reader
         matrix, axes = np.append(ones, np.zeros(width)), self.axes[:, : self.size]
-        return KnownMetric(matrix, width, are_alike=True, axes=axes, moves=moves)
+        return KnownMetric(matrix, width, True, axes, reader.moves / self.n_samples)
 
 
 def different_records(X: Container, most: int, least: int) -> Container:

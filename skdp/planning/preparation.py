@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
@@ -108,11 +109,8 @@ def _predictions(way: Way, public: Public) -> Callable[[], Target] | None:
     n_columns = len(public.classes[0]) if public.classes else np.size(public.dataset.y[:1])
     n_anchors = N_ANCHORS if n_columns <= 2 else max(LEAST_ANCHORS, N_ANCHORS // n_columns)
     release = kind_of_release(PredictionTarget(n_anchors=n_anchors))
-
-    def target() -> Target:
-        return release.coded(release.target(way.given.estimator, public), public, "learned")
-
-    return target
+    make: Any = partial(release.target, way.given.estimator, public)
+    return lambda: release.coded(make(), public, "learned")
 
 
 def _public_records(

@@ -60,7 +60,8 @@ from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.tables.engines import engine_table
 from skdp.tables.release import ClassTables
 
-N_ROWS = 10  # times the anchors that a student learns of, over the number of classes
+MOST_ROWS = 4000  # from which a student learns, times the number of classes
+MOST_NUMBERS = 2**23  # of the probabilities of random rules
 
 
 class Kind:
@@ -137,23 +138,25 @@ class Taught(Kind):
         return name_weights(predictions_of(self.release, estimator, *given), public)
 
     def coded(self, target: Predictions, public: Public, code: PublicCode | str) -> Target:
-        """Add the axes of random rules, where these suit the records."""
-        reader, release = target.reader, self.release
-        is_plain = isinstance(code, PublicCode) and code.size == target.size
+        """Add the axes of random rules, where the oracle has such and they suit the records."""
+        reader, n, width = target.reader, n_records(target.anchors), target.reader.n_columns
+        has_rules = bool(getattr(public.source.draws_from, "responses", ""))
+        is_plain = not has_rules or getattr(code, "size", None) == target.size
         if is_plain or isinstance(reader, RecordScores):
             return target
-        n, width = n_records(target.anchors), reader.n_columns
-        given = target.estimator, public.source, public.schema
-        rows = anchors_of(release, *given, times=max(1, N_ROWS / max(2, width)))
+        k, given = max(2, width), (target.estimator, public.source, public.schema)
+        rows = anchors_of(self.release, *given, least=min(10 * n, MOST_ROWS) // k)
+        n_rules = min(max(200, N_RULES // k), MOST_NUMBERS // (n_records(rows) * k))
+        if n_rules < 2 * MOST_COMPONENTS:
+            return target
         with suppress(ValueError, TypeError):  # records that no rule can tell apart
             rules, rng = Rules.of(reader, rows, public), np.random.default_rng(0)
-            axes, _ = axes_of(rules.truths(max(200, N_RULES // width), rng), width)
-            leading = axes[width:][: min(MOST_COMPONENTS, n * width // 3)]
-            parts = target.estimator, release.student, reader
+            axes = axes_of(rules.truths(n_rules, rng), width)[0][width:]
+            axes = axes[: n * width // 3] * math.sqrt(axes.shape[1])
+            parts = target.estimator, self.release.student, reader
             anchors = take_records(rows, np.arange(n))
-            leading = leading * math.sqrt(n_records(rows) * width)
-            found = Predictions(*parts, anchors, target.n_samples, rows, leading)
-            return name_weights(found, public)
+            target = Predictions(*parts, anchors, target.n_samples, rows, axes)
+            return name_weights(target, public)
         return target
 
 
@@ -332,7 +335,11 @@ class Way:
 
     def code(self, sensitivity: Any) -> PublicCode | str | None:
         """Return the code of a sampled sensitivity, or how to come by one."""
-        return None
+        mechanism = self.given.mechanism
+        if isinstance(sensitivity, SensitivityEstimate):
+            return sensitivity.geometry.code
+        is_sampled = self.draws and math.isfinite(mechanism.guarantee().epsilon)
+        return mechanism.code if is_sampled else None
 
     @property
     def seed(self) -> Seed:
@@ -361,10 +368,6 @@ class Sampled(Way):
                 "a SensitivitySampler, which has an oracle of its own."
             )
 
-    def code(self, sensitivity: Any) -> PublicCode | str | None:
-        mechanism = self.given.mechanism
-        return mechanism.code if math.isfinite(mechanism.guarantee().epsilon) else None
-
 
 class Estimated(Way):
     """A sensitivity that was sampled earlier."""
@@ -372,9 +375,6 @@ class Estimated(Way):
     def __init__(self, given: Parameters):
         super().__init__(given)
         self.draws = given.prior is not None
-
-    def code(self, sensitivity: Any) -> PublicCode | str | None:
-        return sensitivity.geometry.code
 
     @property
     def seed(self) -> Seed:

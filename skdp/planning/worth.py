@@ -135,8 +135,10 @@ def _score_of_predictions(
     mechanism = with_learned_code(
         plan.mechanism, firsts, firsts - seconds, metric, n_samples=n_samples, level=level
     )
-    norms = mechanism.geometry.distances(firsts, seconds)
-    size = float(np.quantile(norms, level, method="higher"))
+    pairs = (mechanism, firsts, seconds), (plan.mechanism, values, values - differences)
+    norms = [each.geometry.distances(first, second) for each, first, second in pairs]
+    size, own = (float(np.quantile(each, level, method="higher")) for each in norms)
+    size *= max(1.0, plan.sensitivity.value / own)  # pilots have no strata, which add noise
     simulation = plan.simulate_tasks() or plan.simulate()
     rng, _ = streams(simulation.seed, score_key(simulation.n_datasets + 1))
 

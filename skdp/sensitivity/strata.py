@@ -33,20 +33,14 @@ class Layout(NamedTuple):
     pairs: tuple[tuple[int, int], ...]
     flips: bool = False  # whether one more dataset is the last one with another label
 
-    @property
-    def n_evaluations(self) -> int:
-        """How many evaluations give a pair of each stratum."""
-        return len(self.datasets) + self.flips or 2
-
 
 # two of the rarest class and two others; each dataset lacks another one, in this order
-_EACH_BUT_ONE = (1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)
-_BY_CLASS = (2, 3), (1, 2), (0, 1)
+_BY_CLASS = Layout(((1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)), ((2, 3), (1, 2), (0, 1)))
 
 LAYOUTS: dict[str | None, Layout] = {
     None: Layout((), ((0, 1),)),  # one pool, of two datasets
-    "classes": Layout(_EACH_BUT_ONE, _BY_CLASS),
-    "labels": Layout(_EACH_BUT_ONE, (*_BY_CLASS, (3, 4)), flips=True),
+    "classes": _BY_CLASS,
+    "labels": Layout(_BY_CLASS.datasets, (*_BY_CLASS.pairs, (3, 4)), flips=True),
     # any record, and one of each third
     "thirds": Layout(((1, 2, 3), (0, 2, 3), (1, 0, 3), (1, 2, 0)), ((0, 1), (0, 2), (0, 3))),
 }
@@ -62,7 +56,7 @@ def neighbors(
         y = _responses(records, strata)[order]
         chosen = _by_third(y, rng) if strata == "thirds" else _by_class(y, oracle.classes_, rng)
         if chosen is not None:
-            return _datasets(records, LAYOUTS[strata], order, chosen, rng, y)
+            return _datasets(records, LAYOUTS[strata], y, order, chosen, rng)
     n, what = order.size, "a third of the responses" if strata == "thirds" else "a class"
     raise ValueError(
         f"The oracle {oracle.description} draws {what} less than twice in {n} records, "
@@ -72,12 +66,7 @@ def neighbors(
 
 
 def _datasets(
-    records: Dataset,
-    layout: Layout,
-    order: NDArray,
-    chosen: list[int],
-    rng: Generator,
-    y: NDArray,
+    records: Dataset, layout: Layout, y: NDArray, order: NDArray, chosen: list[int], rng: Generator
 ) -> Iterator[Dataset]:
     rest, special = np.delete(order, chosen), order[chosen]
     shuffled = rng.permutation(order.size - 1)

@@ -540,7 +540,7 @@ def areas(plan, n_releases=5):
 def test_a_code_reads_along_axes_with_the_mean_beside():
     """Decoded scores have the released mean, and rank as the exact model does."""
     neighbors = KNeighborsClassifier(15)
-    model = private(neighbors, epsilon=10.0, n_pairs=9)
+    model = private(neighbors, epsilon=2.0, n_pairs=9)
     plan = model.plan(len(X), like=(X, Y))
     code, target = plan.mechanism.geometry.code, plan.target
     assert plan.sensitivity.strata == "labels"
