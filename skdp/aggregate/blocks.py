@@ -21,7 +21,7 @@ from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
 from skdp.estimators.inputs import fit_on, takes
 from skdp.estimators.public_fit import Public, clean_copy
-from skdp.estimators.scores import CERTAIN, ClassScores, ResponseScores, move_to
+from skdp.estimators.scores import ClassScores, ResponseScores, move_to
 from skdp.oracles.random_task import RandomTaskOracle
 from skdp.results.simulation import LEAST_DATASETS
 
@@ -172,10 +172,8 @@ class Blocks(Target):
 
 def sharpen(scores: Matrix, spread: float) -> Matrix:
     """Scale the logits until scores vary as much as those of random rules; keep the mean scores."""
-    means = np.clip(scores.mean(axis=0), -CERTAIN, CERTAIN)
-    logits = 2 * np.arctanh(np.clip(scores, -CERTAIN, CERTAIN))
     for factor in FACTORS:
-        found = move_to(means, factor * logits)
+        found = move_to(scores.mean(axis=0), scores, factor)
         if found.var(axis=0).mean() >= spread:
             break
     return found

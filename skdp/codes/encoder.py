@@ -89,8 +89,10 @@ def with_learned_code(
     """Return a mechanism with a code for its noise, or without one where none can be learned."""
     order, deviation, most = mechanism.order, mechanism.unit_deviation, mechanism.most_values
     noises, code = [Noise(order, noise * deviation(1), level)], None
-    has_axes = isinstance(metric, KnownMetric) and metric.axes is not None
-    n_means = metric.n_outputs if has_axes else 0  # type: ignore[union-attr]
+    n_means = (
+        metric.n_outputs if isinstance(metric, KnownMetric) and metric.moves is not None else 0
+    )
+    n_means *= most is None or n_means < most
     if most is not None:  # the noise depends on how many numbers get it
         numbers = [n for n in NUMBERS if n + n_means <= most]
         noises = [Noise(order, noise * deviation(n + n_means), level, n) for n in numbers]
@@ -98,7 +100,7 @@ def with_learned_code(
     with suppress(ValueError), np.errstate(all="ignore"):
         options: Any = {"n_samples": n_samples, "shift": mechanism.shift}
         learn: Callable[..., PublicCode | None] = learn_code
-        if has_axes:
+        if n_means:
             n_classes = max(2, n_means)
             n_axes = n_components(n_samples, mechanism.guarantee().epsilon, n_classes)
             learn = partial(learn_in_axes, n_axes=n_axes * (n_classes - 1))
@@ -162,10 +164,12 @@ def learn_in_axes(
     largest change is theirs: a tenth of epsilon for Laplace noise, or 8 % more of other noise.
     There is no code where noise on all numbers would leave about as little open.
     """
-    assert metric.axes is not None  # or this is not called
-    assert metric.moves is not None
-    width, axes = metric.n_outputs, metric.axes[:n_axes]
-    m, d = len(values), metric.axes.shape[1]
+    width, axes, moves = (
+        metric.n_outputs,
+        np.asarray(metric.axes)[:n_axes],
+        np.asarray(metric.moves),
+    )
+    m, d, order = len(values), axes.shape[1], noises[0].order
     constant = np.tile(np.eye(width), d // width)
     read = np.linalg.pinv(np.vstack([constant, axes]).T)[width:]
     rows, changes = (each[:, :d] @ read.T for each in (values, differences))
@@ -178,10 +182,10 @@ def learn_in_axes(
     inner, prior, back = learned
     means, moved = values[:, d:], differences[:, d:]
     variances = means.var(axis=0, ddof=1) + (shift * n_samples) ** 2 / 2 * np.mean(moved**2, axis=0)
-    norms = np.linalg.norm(changes @ inner.encoder.T, ord=noises[0].order, axis=1)
+    norms = np.linalg.norm(changes @ inner.encoder.T, ord=order, axis=1)
     norms = norms[moved.any(axis=1)] if moved.any() else norms  # else one is the mean's alone
-    size = Noise(1, 1.0, noises[0].level).of(norms)
-    weight = _BESIDE[noises[0].order] * size / np.linalg.norm(metric.moves, ord=noises[0].order)
+    deviation = noises[0].of(norms)
+    weight = _BESIDE[order] * deviation / noises[0].deviation / np.linalg.norm(moves, ord=order)
     # the mean of m pilots is drawn to 0, which random rules have, by James and Stein
     away = np.sum(inner.mean**2)
     kept = max(0.0, 1 - rows.var(axis=0).sum() / m / away) if away > 0 else 0.0
@@ -203,7 +207,6 @@ def learn_in_axes(
         deviations=np.sqrt(np.concatenate([spread, variances])),
         removable=covariance[:d].T @ covariance[:d] / spread.sum(),
     )
-    order, deviation = noises[0].order, noises[0].deviation * size
     of_all = d * noises[0].of(np.linalg.norm(differences[:, :d], ord=order, axis=1)) ** 2
     left_open = spread.sum() * (1 - code.share_learned(deviation**2))
     return code if of_all > _AS_LITTLE * left_open or noises[0].most is not None else None

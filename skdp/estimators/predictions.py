@@ -29,15 +29,7 @@ from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
 from skdp.estimators.inputs import fit_on, reorder, takes
 from skdp.estimators.public_fit import clean_copy
-from skdp.estimators.scores import (
-    CERTAIN,
-    LARGEST_SCORE,
-    ClassScores,
-    Reader,
-    kind_of,
-    move_to,
-    reader_of,
-)
+from skdp.estimators.scores import ClassScores, Reader, kind_of, move_to, reader_of
 
 # Anchors where the user asks for no other number, and how many times as many records are drawn to
 # find as many different ones.
@@ -267,10 +259,7 @@ class Predictions(Target):
         constant = np.tile(np.eye(width), len(scores))
         along = np.linalg.pinv(np.vstack([constant, self.axes[:, : self.size]]).T)[width:]
         found = means + (along @ scores.ravel() @ self.axes).reshape(-1, width)
-        if not isinstance(self.reader, ClassScores):
-            return found
-        logits = 2 * np.arctanh(np.clip(found, -CERTAIN, CERTAIN))
-        return move_to(np.clip(means, -LARGEST_SCORE, LARGEST_SCORE), logits)
+        return move_to(means, found) if isinstance(self.reader, ClassScores) else found
 
     def with_noise(self, mechanism: Any, sensitivity: float, errors: Matrix | None) -> Target:
         """Return a copy that restores decoded scores, where there is a code along the axes."""

@@ -259,8 +259,10 @@ def drawn_labels(shares: Matrix) -> tuple[NDArray[np.intp], Matrix]:
     return places, weights / weights.mean(axis=1, keepdims=True)
 
 
-def move_to(means: Matrix, logits: Matrix) -> Matrix:
-    """Return the scores of logits, each column of which is moved to a mean score."""
+def move_to(means: Matrix, scores: Matrix, factor: float = 1.0) -> Matrix:
+    """Return scores with logits of a factor, each column of which is moved to a mean score."""
+    means = np.clip(means, -CERTAIN, CERTAIN)
+    logits = 2 * factor * np.arctanh(np.clip(scores, -CERTAIN, CERTAIN))
     high = 20.0 + np.abs(logits).max(axis=0)  # where all scores are 1, and at -high -1
     low = -high
     for _ in range(60):
