@@ -89,9 +89,8 @@ def with_learned_code(
     """Return a mechanism with a code for its noise, or without one where none can be learned."""
     order, deviation, most = mechanism.order, mechanism.unit_deviation, mechanism.most_values
     noises, code = [Noise(order, noise * deviation(1), level)], None
-    n_means = (
-        metric.n_outputs if isinstance(metric, KnownMetric) and metric.moves is not None else 0
-    )
+    known = metric if isinstance(metric, KnownMetric) else KnownMetric(np.ones(1))
+    n_means = 0 if known.axes is None else known.n_outputs
     n_means *= most is None or n_means < most
     if most is not None:  # the noise depends on how many numbers get it
         numbers = [n for n in NUMBERS if n + n_means <= most]
@@ -164,12 +163,9 @@ def learn_in_axes(
     largest change is theirs: a tenth of epsilon for Laplace noise, or 8 % more of other noise.
     There is no code where noise on all numbers would leave about as little open.
     """
-    width, axes, moves = (
-        metric.n_outputs,
-        np.asarray(metric.axes)[:n_axes],
-        np.asarray(metric.moves),
-    )
-    m, d, order = len(values), axes.shape[1], noises[0].order
+    axes, move = np.asarray(metric.axes)[:n_axes], np.asarray(metric.moves)
+    width, order = metric.n_outputs, noises[0].order
+    m, d = len(values), axes.shape[1]
     constant = np.tile(np.eye(width), d // width)
     read = np.linalg.pinv(np.vstack([constant, axes]).T)[width:]
     rows, changes = (each[:, :d] @ read.T for each in (values, differences))
@@ -185,7 +181,7 @@ def learn_in_axes(
     norms = np.linalg.norm(changes @ inner.encoder.T, ord=order, axis=1)
     norms = norms[moved.any(axis=1)] if moved.any() else norms  # else one is the mean's alone
     deviation = noises[0].of(norms)
-    weight = _BESIDE[order] * deviation / noises[0].deviation / np.linalg.norm(moves, ord=order)
+    weight = _BESIDE[order] * deviation / noises[0].deviation / np.linalg.norm(move, ord=order)
     # the mean of m pilots is drawn to 0, which random rules have, by James and Stein
     away = np.sum(inner.mean**2)
     kept = max(0.0, 1 - rows.var(axis=0).sum() / m / away) if away > 0 else 0.0
