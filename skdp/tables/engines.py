@@ -28,6 +28,7 @@ from skdp.core.checks import check_count, shorten
 from skdp.core.dataset import Elsewhere, belongs_to
 from skdp.core.room import quiet
 from skdp.core.types import Container, Matrix
+from skdp.sensitivity.preconditions import Ranges
 from skdp.tables.columns import Category, Number
 from skdp.tables.encoder import ClassTableEncoder
 from skdp.tables.law import FEWEST, MOST
@@ -53,7 +54,7 @@ class EngineTable(Elsewhere):
 
     frame: nw.LazyFrame
     schema: Schema
-    y: str
+    y: str | None  # None where the declared columns are counted together
     types: dict[str, Any]
 
     @property
@@ -75,29 +76,45 @@ class EngineTable(Elsewhere):
             )
 
     def counts(self, sizes: Sequence[int], most: int, n_cells: int) -> list[NDArray[np.int64]]:
-        """Let the engine count the rows of each cell and label."""
-        found = _fetch(self._statement(most, n_cells))
+        """Let the engine count the rows of each cell and label; without y of all cells together."""
+        found = _fetch(self._statement(most, n_cells)).values()
         n_classes = self.schema.response.n_cells(most)
-        tables = [np.zeros((size, n_classes), dtype=np.int64) for size in sizes]
-        for table, cell, label, n in zip(*(found[each].tolist() for each in found), strict=True):
-            tables[int(table)][int(cell), int(label)] += int(n)
-        if any(table.sum() != self.n_records for table in tables):
-            raise ValueError("The number of rows has changed since they were counted.")
+        shapes = [(size, n_classes) for size in sizes] if self.y else [tuple(sizes)]
+        tables = [np.zeros(shape, dtype=np.int64) for shape in shapes]
+        for table, *cells, n in zip(*(each.tolist() for each in found), strict=True):
+            tables[int(table)][tuple(map(int, cells))] += int(n)
+        for each in tables:
+            self._check_unchanged(each.sum())
         return tables
 
     def _statement(self, most: int, n_cells: int) -> nw.LazyFrame:
         """Write the counts of all columns as one statement, of which no row is read."""
         import narwhals as nw
 
-        label, *cells = self._expressions(most, n_cells)
-        counted = [
-            self.frame.select(cell=cell.cast(nw.Int32), label=label)
-            .group_by("cell", "label")
-            .agg(nw.len().alias("n"))
-            .select(nw.lit(place, nw.Int32).alias("table"), "cell", "label", "n")
-            for place, cell in enumerate(cells)
-        ]
+        *cells, label = self._expressions(most, n_cells)
+        counted: list[nw.LazyFrame] = []
+        for group in [[cell, label] for cell in cells] if self.y else [[*cells, label]]:
+            keys = {f"cell{place}": cell.cast(nw.Int32) for place, cell in enumerate(group)}
+            rows = self.frame.select(**keys).group_by(*keys).agg(nw.len().alias("n"))
+            table = nw.lit(len(counted), nw.Int32).alias("table")
+            counted.append(rows.select(table, *keys, "n"))
         return nw.concat(counted, how="vertical")
+
+    def sums(self, ranges: Ranges, n_steps: int) -> list[int]:
+        """Let the engine add each column in whole steps: in any order the sum is the same."""
+        import narwhals as nw
+
+        asked = {"n": nw.len()}
+        for name, ends in zip(self.columns, ranges, strict=True):
+            asked[f"sum{len(asked)}"] = _steps(name, *ends, n_steps).sum().cast(nw.Int64)
+        n, *sums = (int(each[0]) for each in _fetch(self.frame.select(**asked)).values())
+        self._check_unchanged(n)
+        return sums
+
+    def _check_unchanged(self, n: int) -> None:
+        """Refuse a table that has another number of rows than when they were counted."""
+        if n != self.n_records:
+            raise ValueError("The number of rows has changed since they were counted.")
 
     def encoded(
         self, encoder: ClassTableEncoder, most: int
@@ -105,12 +122,11 @@ class EngineTable(Elsewhere):
         """Fetch the cells of all rows; return what makes rows of them, and the labels."""
         import narwhals as nw
 
-        label, *cells = self._expressions(most, encoder.n_cells)
+        cells = self._expressions(most, encoder.n_cells)
         kind = {1: nw.Int8, 2: nw.Int16, 4: nw.Int32}[self._width]
-        asked = {str(place): cell.cast(kind) for place, cell in enumerate([*cells, label])}
+        asked = {str(place): cell.cast(kind) for place, cell in enumerate(cells)}
         *codes, labels = _fetch(self.frame.select(**asked)).values()
-        if len(labels) != self.n_records:
-            raise ValueError("The number of rows has changed since they were counted.")
+        self._check_unchanged(len(labels))
         return lambda rows: CodedRows(codes, encoder.of_cells, rows), labels
 
     @property
@@ -125,9 +141,9 @@ class EngineTable(Elsewhere):
         return self.n_records * (self.shape[1] + 1) * self._width <= MOST_CODES
 
     def _expressions(self, most: int, n_cells: int) -> list[nw.Expr]:
-        """Write the label and the cells of the declared columns."""
-        declared = [(self.y, self.schema.response, most)]
-        declared += [(str(name), each, n_cells) for name, each in self.schema.columns.items()]
+        """Write the cells of the declared columns, and the label."""
+        declared = [(str(name), each, n_cells) for name, each in self.schema.columns.items()]
+        declared += [(self.y, self.schema.response, most)] if self.y else []
         return [_cell(name, self.types[name], each, finest) for name, each, finest in declared]
 
 
@@ -160,7 +176,9 @@ def lazy_frame(X: Container) -> nw.LazyFrame | None:
     return frame if isinstance(frame, nw.LazyFrame) else None
 
 
-def engine_table(X: Container, y: object, schema: Schema, n: int | None) -> EngineTable | None:
+def engine_table(
+    X: Container, y: object, schema: Schema, n: int | None, has_y: bool = True
+) -> EngineTable | None:
     """Check names and types of a table that an engine holds; None for records in memory."""
     if isinstance(X, EngineTable):
         return X
@@ -175,14 +193,14 @@ def engine_table(X: Container, y: object, schema: Schema, n: int | None) -> Engi
         )
     check_count("n_samples", n, "ClassTables")
     types = _asked("the columns", frame.collect_schema)
-    if type(y) is not str or y not in types or y in schema.columns:
+    if has_y and (type(y) is not str or y not in types or y in schema.columns):
         got = f"the column {y!r}" if type(y) is str else type(y).__name__
         raise ValueError(
             "y must be the name of a column of the table that is not declared in 'columns' of the "
             f"Schema. Got {got}."
         )
-    named = map(str, (*schema.columns, y))
-    if odd := [name for name in named if re.fullmatch(r"\*|\^.*\$", name, re.S)]:
+    declared = {**schema.columns, y: schema.response} if has_y else schema.columns
+    if odd := [name for name in map(str, declared) if re.fullmatch(r"\*|\^.*\$", name, re.S)]:
         raise ValueError(
             "The columns of a table that an engine holds must not be named like a pattern, which "
             f"may match others. Got {shorten(odd)}: rename them."
@@ -191,12 +209,13 @@ def engine_table(X: Container, y: object, schema: Schema, n: int | None) -> Engi
         raise ValueError(
             f"The table must have each declared column. Missing are {shorten(missing)}."
         )
-    for name, column in {**schema.columns, y: schema.response}.items():
+    for name, column in declared.items():
         is_read = types[name].is_numeric() or _kind(types[name]) in TYPES
         check_type(f"column {name!r}", column, types[name] if is_read else np.dtype("V"))
     columns = [*map(str, schema.columns)]
     kinds = [_kind(types[name]) for name in columns]  # without categories, which may be private
-    return EngineTable((n, len(columns)), columns, kinds, frame, schema, y, dict(types))
+    label = str(y) if has_y else None
+    return EngineTable((n, len(columns)), columns, kinds, frame, schema, label, dict(types))
 
 
 def _kind(dtype: Any) -> str:
@@ -244,6 +263,19 @@ def _cell(name: str, dtype: Any, column: Number | Category, most: int) -> nw.Exp
     others = range(1, len(keys))
     places = [0, *(place for place in others if is_text or isinstance(keys[place], float))]
     return nw.when(~value.is_null()).then(_nested(places, holds)).otherwise(nw.lit(0))
+
+
+def _steps(name: str, low: float, high: float, n_steps: int) -> nw.Expr:
+    """Write how many steps an entry is above `low`, as for a `MeanTarget` in memory."""
+    import narwhals as nw
+
+    number, gap = nw.col(name).cast(nw.Float64), min(max(0.0, low), high)
+    value = nw.when(number.abs() <= LARGEST).then(number).otherwise(nw.lit(gap))
+    # NaN passes neither test, also where an engine takes it for the largest number
+    value = nw.when(number * -1 <= -high).then(nw.lit(high)).otherwise(value)
+    value = nw.when(number <= low).then(nw.lit(low)).otherwise(value)
+    above = (value - low) / ((high - low) or 1.0) * float(n_steps) + 0.5
+    return (above - above % 1).cast(nw.Int64)
 
 
 def _among(value: nw.Expr, some: list) -> list[nw.Expr]:
