@@ -13,13 +13,14 @@ import numpy as np
 from skdp.core.checks import check_count, check_kind, check_rules, shown
 from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.identity import key_of
-from skdp.core.plain import as_doubles, is_table
+from skdp.core.plain import is_table
 from skdp.core.target import Target
 from skdp.core.types import AxisLabels, Container, Matrix, Sample
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.preconditions import OF_COUNTS, OF_MEAN, Ranges
 from skdp.tables.columns import Category, Number, cell_names
 from skdp.tables.engines import EngineTable, engine_table
+from skdp.tables.held import HeldTable
 from skdp.tables.schema import Schema
 
 DECLARED = "that what is declared of the columns was not read off the data"
@@ -101,12 +102,9 @@ class CountTarget(ColumnsTarget):
 
     def __call__(self, *dataset: Container, seed: int = 0) -> Matrix:
         """Count the records of each cell."""
-        (X,), table = dataset, np.zeros(self.shape)
-        if isinstance(X, EngineTable):
-            return table + X.counts(self.shape, 0, self.n_cells)[0]
-        pairs = zip(self.schema.columns.values(), self.schema.read(X)[0], strict=True)
-        np.add.at(table, tuple(each.cells(given, self.n_cells) for each, given in pairs), 1)
-        return table
+        (X,) = dataset
+        table = X if isinstance(X, EngineTable) else HeldTable(X, None, self.schema)
+        return table.counts(self.shape, 0, self.n_cells)[0].astype(np.float64)
 
 
 class MeanTarget(ColumnsTarget):
@@ -140,13 +138,9 @@ class MeanTarget(ColumnsTarget):
 
     def __call__(self, *dataset: Container, seed: int = 0) -> Matrix:
         """Return the means of clipped records."""
-        (X,), n, ranges = dataset, dataset[0].shape[0], self.ranges or ()
-        n_steps = 2 ** min(51, 62 - n.bit_length())  # no sum is 2**62
-        if isinstance(X, EngineTable):
-            sums = X.sums(ranges, n_steps)
-        else:
-            (low, high), rows = np.transpose(ranges), as_doubles(X)
-            steps = (rows - low) / np.where(high > low, high - low, 1.0) * n_steps + 0.5
-            sums = np.floor(steps).astype(np.int64).sum(axis=0).tolist()
+        (X,), ranges = dataset, self.ranges or ()
+        table = X if isinstance(X, EngineTable) else HeldTable(X, None, self.schema)
+        n_steps = 2 ** min(51, 62 - table.n_records.bit_length())  # no sum is 2**62
+        *sums, n = table.sums(ranges, n_steps)
         exact = zip(sums, (map(Fraction, ends) for ends in ranges), strict=True)
         return np.array([float(a + (b - a) * each / (n * n_steps)) for each, (a, b) in exact])

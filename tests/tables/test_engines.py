@@ -397,3 +397,46 @@ def test_what_takes_records_in_memory_says_so_before_payment():
         with pytest.raises(TypeError, match=said):
             call(X, "y")
     assert not model.accountant.total().epsilon
+
+
+class Parts(list):
+    """Frames in the place of a data frame of Dask, which needs pyarrow."""
+
+    _meta = property(lambda self: self[0].head(0))
+
+    def __getitem__(self, key):
+        return (
+            Parts(part[key] for part in self) if isinstance(key, list) else super().__getitem__(key)
+        )
+
+    def to_native(self):
+        return self
+
+    def to_delayed(self):
+        return self
+
+
+def test_parts_of_a_table_of_dask_are_counted_as_frames():
+    pytest.importorskip("dask")
+    rows = pd.DataFrame({name: ROWS[name].to_list() for name in ROWS.columns})
+    held = HeldTable(rows, rows["y"], SCHEMA)
+    form = (N, len(SCHEMA.columns)), [*SCHEMA.columns], ["Float64"] * len(SCHEMA.columns)
+    table = engines.DaskTable(*form, Parts([rows[:70], rows[70:]]), SCHEMA, "y", {})
+    table.check()
+    np.testing.assert_array_equal(counts(table), counts(held))
+    encoder = released(ROWS.lazy()).encoder_
+    both = (each.encoded(encoder, 4) for each in (table, engine_table(ROWS.lazy(), "y", SCHEMA, N)))
+    (coded, labels), (expected, same) = both
+    np.testing.assert_array_equal(labels, same)
+    np.testing.assert_array_equal(coded(np.asarray)[:N], expected(np.asarray)[:N])
+    target, bound = MEANS
+    exact, known = target.proved(bound)
+    form = form[0], list(target.schema.columns), form[2]
+    parts = engines.DaskTable(*form, table.frame, target.schema, None, {})
+    in_memory = known.bounded(exact)(rows[["age", "share"]], seed=0)
+    np.testing.assert_array_equal(exact(parts, seed=0), in_memory)
+    shorter = engines.DaskTable(*form, Parts([rows[:70]]), target.schema, None, {})
+    with pytest.raises(ValueError, match="The engine counts 70"):
+        shorter.check()
+    with pytest.raises(ValueError, match="number of rows has changed"):
+        exact(shorter, seed=0)
