@@ -65,7 +65,7 @@ ways = {
 # score above another with more epsilon by chance. Whoever releases the same records so often pays
 # for each, of which the budget would warn.
 
-epsilons = [0.1, 0.3, 1.0, 3.0]
+epsilons = [0.1, 0.3, 1.0]
 scores = {}
 for name, options in ways.items():
     is_public = name in ("sampled", "aggregate")
@@ -88,6 +88,7 @@ for name, options in ways.items():
 # corrected score sees what columns have in common, which naive Bayes does not. The sampled way ends
 # below it, since by default a part of the model comes from public records (`code=None` takes none),
 # and the aggregate, since its model learns from a few numbers that 30 models say of public records.
+# It needs about 2,000 records over epsilon: at 0.1 it is below the majority.
 
 exact = estimator.fit(X, y).score(X_test, y_test)
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
