@@ -39,6 +39,8 @@ from skdp.sensitivity.store import STORE
 from tests import helpers
 from tests.helpers import sampler
 
+pytestmark = pytest.mark.worth
+
 X, y = load_breast_cancer(return_X_y=True)
 PUBLIC, SCALER = X[:284], FrozenEstimator(StandardScaler().fit(X[:284]))
 SCALER_OF_TWO = FrozenEstimator(StandardScaler().fit([[3, 3], [5, 9]]))
