@@ -82,9 +82,9 @@ print(f"accuracy: exact {exact:.3f}, public records alone {public:.3f}, the mean
 # moves a ``MomentClassifier`` behind a clip is known on paper, whatever the patient is like. So its
 # promise is *plain*, and the oracle is for accuracy only.
 #
-# No method needs a private record to plan. Each level is shown by 100 releases, seeded so that the figure
-# can be drawn again. They are for illustration: a real dataset is released once and without a
-# seed, and every further release spends more of its privacy.
+# No method needs a private record to plan. Each level is shown by 100 releases, seeded so that the
+# figure can be drawn again. They are for illustration: a real dataset is released once and without
+# a seed, and every further release spends more of its privacy.
 
 code = SensitivitySampler(oracle, gamma=0.05, random_state=0)
 published = clone(code).set_params(calibration="dkw", strata=None, clip=None)
