@@ -46,6 +46,7 @@ from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.tables.columns import Category, Number
 from skdp.tables.release import ClassTables
 from skdp.tables.schema import Schema
+from skdp.tables.statistics import CountTarget, MeanTarget
 
 if TYPE_CHECKING:
     from skdp import accounting as accounting
@@ -63,6 +64,7 @@ __all__ = [
     "ClassTables",
     "ClipBox",
     "ClipNorm",
+    "CountTarget",
     "ExponentialMechanism",
     "FunctionTarget",
     "GaussianMechanism",
@@ -70,6 +72,7 @@ __all__ = [
     "L2LaplaceMechanism",
     "LaplaceMechanism",
     "LedgerError",
+    "MeanTarget",
     "Mechanism",
     "MomentClassifier",
     "MomentRegressor",

@@ -187,8 +187,9 @@ def rehearse(draft: Draft, mechanism: Mechanism, known: Any) -> Any:
     """Release a public value before private data are read; return the final sensitivity."""
     target, shape, within = draft.target, known.shape, draft.target.within
     code = mechanism.geometry.code
-    if isinstance(draft.sensitivity, KnownSensitivity) and not target.fits_estimator:
-        # what fits may fail on made-up records
+    is_known = isinstance(draft.sensitivity, KnownSensitivity) and not draft.sensitivity.key
+    if is_known and not target.fits_estimator:
+        # what fits may fail on made-up records, and a bound with a key was made for its target
         tried, found = try_on_made_up(target, draft.schema, draft.sensitivity)
         shape, within = tried if shape is None else shape, found if within is None else within
     if shape is None and (code or mechanism.most_values):  # too many numbers may be refused

@@ -239,16 +239,16 @@ class PrivateSearchCV(PrivateModel):
     ) -> tuple[Dataset, Dataset]:
         """Check the records, and split them into some to fit and others to score."""
         way = way_of(self.estimator)
-        warn_if_fitted(self.estimator.estimator, self.param_grid)
-        listed = (value for params in candidates for value in params.values())
-        check_holds_no_record(way, dataset, *listed)
-        fitted, scored = halves(data_check(way)(dataset))
         if isinstance(self.estimator.sensitivity, ClassTables):
             raise TypeError(
                 "The 'sensitivity' of the estimator in PrivateSearchCV must not be ClassTables. "
                 "Release the tables once, by release_oracle: a search of scikit-learn on its draws "
                 "costs nothing more, and the best model has the promise of the oracle."
             )
+        warn_if_fitted(self.estimator.estimator, self.param_grid)
+        listed = (value for params in candidates for value in params.values())
+        check_holds_no_record(way, dataset, *listed)
+        fitted, scored = halves(data_check(way)(dataset))
         if isinstance(self.estimator.sensitivity, Real):
             n = fitted.n_records
             raise ValueError(
