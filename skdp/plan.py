@@ -57,6 +57,7 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.likeness import AlikeTarget, ColumnRange, name_ranges
 from skdp.sensitivity.store import STORE, key_in_store
+from skdp.sensitivity.strata import LAYOUTS
 
 FAR = 2.0**30  # a value hardly exceeds so many sensitivities
 
@@ -536,8 +537,8 @@ class ReleasePlan:
         """Number of evaluations on public records."""
         n_pairs, code = self.sensitivity.n_measured, self.sensitivity.geometry.code
         drawn = n_pairs or self.oracle is not None
-        n_pairs *= 2 if self.sensitivity.strata else 1  # four evaluations give a pair of each
-        return 2 * (n_pairs + (0 if code is None else code.n_pilot_pairs)) if drawn else 0
+        n_pairs *= LAYOUTS[self.sensitivity.strata].n_evaluations
+        return n_pairs + 2 * (0 if code is None else code.n_pilot_pairs) if drawn else 0
 
     @property
     def expected_score(self) -> ExpectedScore | None:
