@@ -5,6 +5,7 @@ import pickle
 import re
 
 import numpy as np
+import polars
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -170,15 +171,18 @@ def test_a_saved_release_keeps_its_score(tmp_path):
         (GaussianMechanism(2.0, 1e-5), "known"),
         (
             LaplaceMechanism(2.0),
-            ClassTables(Schema({0: Number(-9, 9), 1: Number(-9, 9)}, classes=[0, 1])),
+            ClassTables(Schema({"a": Number(-9, 9), "b": Number(-9, 9)}, classes=[0, 1])),
         ),
     ],
 )
 def test_other_noise_and_class_tables_take_a_score(mechanism, sensitivity):
+    """Class tables count in the container of the user, here a frame and a series of polars."""
     budget = PrivacyAccountant(":memory:", epsilon=2.0, delta=1e-5)
-    options = {"classes": [0, 1]} if sensitivity == "known" else {}
-    model = known(**{"classes": None} | options)
-    model.set_params(mechanism=mechanism, sensitivity=sensitivity, accountant=budget).fit(X, y)
+    classes, records, labels = [0, 1], X, y
+    if sensitivity != "known":
+        classes, records, labels = None, polars.DataFrame(X, schema=["a", "b"]), polars.Series(y)
+    model = known(classes=classes, mechanism=mechanism, sensitivity=sensitivity)
+    model.set_params(accountant=budget).fit(records, labels)
     assert model.guarantee_.epsilon == budget.total().epsilon == 2.0
     assert model.guarantee_.delta == budget.total().delta == mechanism.guarantee().delta
-    assert model.private_score_.score == pytest.approx(model.score(X, y), abs=0.15)
+    assert model.private_score_.score == pytest.approx(model.score(records, y), abs=0.15)

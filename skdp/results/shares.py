@@ -22,6 +22,7 @@ from skdp.core.checks import is_real, shown
 from skdp.core.dataset import Dataset, Elsewhere
 from skdp.core.exact import below, finite
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
+from skdp.core.plain import as_objects
 from skdp.core.room import evaluate_privately, spare
 from skdp.core.types import Estimator
 from skdp.exceptions import UnlikeRecordsError
@@ -127,8 +128,8 @@ def n_right(model: Estimator, records: Dataset) -> int:
     """Count right predictions; a record at which the model fails counts as wrong."""
 
     def right(some: Dataset) -> int:
-        predicted = np.asarray(model.predict(some.X))
-        return int(np.sum(predicted == some.y)) if predicted.shape == some.y.shape else 0
+        predicted, y = as_objects(model.predict(some.X)), as_objects(some.y)
+        return int(np.sum(predicted == y)) if predicted.shape == y.shape else 0
 
     if _is_one_by_one(model):
         with suppress(Exception):
