@@ -51,7 +51,7 @@ BETWEEN_PARTS = {
     skdp.Number: {"cells", "clipped", "draw", "edges", "from_unit", "middles"}
     | {"n_cells", "unit"},
     skdp.Schema: {"read"},
-    skdp.ReleasePlan: {"pay", "run", "score_with", "simulate", "simulate_tasks"},
+    skdp.ReleasePlan: {"release", "run", "score_with", "simulate", "simulate_tasks"},
     skdp.PrivateEstimator: {"least_spend"},
     skdp.SensitivitySampler: {"draw_seed", "shaken_pilots"},
     skdp.accounting.PrivacyAccountant: {"rehearse"},
