@@ -294,17 +294,12 @@ class ReleasePlan:
         stand_ins = self.stand_ins(seed)
         law = None if self.target.adds_noise else self.mechanism.noise_law
         own = replace(guarantee, epsilon=self.mechanism.guarantee().epsilon)
-        spends: list[dict[str, Any]] = [{"guarantee": own, "law": law, "label": label}]
-        if shares.score:
-            spends.append(shares.spend("score", guarantee, f"score of {label}"))
+        spends = shares.spends({"guarantee": own, "law": law, "label": label})
+        accountant.rehearse(*spends)
         if shares.check:
-            checked = shares.spend("check", guarantee, f"check of the records of {label}")
-            accountant.rehearse(checked, *spends)
-            accountant.spend(**checked)
+            accountant.spend(**spends.pop(0))
             target: Any = self.sensitivity.bounded(self.target, self.oracle, self.schema)
             shares.check_alike(target, dataset, noise)
-        if shares.total:
-            accountant.rehearse(*spends)
         for spend in spends:
             accountant.spend(**spend)
         paid = Payment(guarantee, accountant.total(), noise, seed, stand_ins)
@@ -370,10 +365,10 @@ class ReleasePlan:
             )
         try:
             released = self._package(value, errors, paid, described)
-            if not self.shares.score:
-                return released
-            scored = self.shares.score_of(released.value, dataset, paid.noise)
-            return replace(released, private_score=scored)
+            if self.shares.score:
+                scored = self.shares.score_of(released.value, dataset, paid.noise)
+                released = replace(released, private_score=scored)
+            return released
         except Exception as error:  # raised by a target of the user
             written = np.asarray(value).tolist()  # every digit
             error.add_note(f"The budget has paid, and what was released is {written!r}.")

@@ -5,6 +5,7 @@ import pickle
 import re
 
 import numpy as np
+import polars
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -60,7 +61,7 @@ def test_the_score_and_the_release_cost_epsilon_together_and_are_rows_of_their_o
     assert budget.rows()[1]["label"].startswith("score of ")
     assert model.private_score_.error == pytest.approx(math.sqrt(2) / 80)
     assert model.private_score_.score == pytest.approx(model.score(X, y), abs=0.1)
-    assert "of epsilon 0.1 for the score on private records" in str(model.plan_)
+    assert "shares          0.1 for the score on private records" in str(model.plan_)
     assert f"for which it is right: {model.private_score_}" in " ".join(str(model.report()).split())
 
 
@@ -86,12 +87,12 @@ def test_a_replaced_record_moves_a_count_by_at_most_one_whatever_the_model_does(
     for record in ([0.0, 0.0], [1e9, 1e9], [math.nan, 0.0]):
         changed = X[:50].copy()
         changed[7] = record
-        counts.append(n_right(model, changed, y[:50]))
+        counts.append(n_right(model, Dataset(changed, y[:50])))
     assert max(counts) - min(counts) <= 1
     plain = LogisticRegression().fit(X, y)
-    assert n_right(plain, X, y) == np.sum(plain.predict(X) == y)
+    assert n_right(plain, Dataset(X, y)) == np.sum(plain.predict(X) == y)
     unreadable = np.vstack([X[:49], [math.nan, 0.0]])
-    assert n_right(plain, unreadable, y[:50]) == np.sum(plain.predict(X[:49]) == y[:49])
+    assert n_right(plain, Dataset(unreadable, y[:50])) == np.sum(plain.predict(X[:49]) == y[:49])
 
 
 def test_records_unlike_the_oracles_are_refused_after_the_check_was_paid_for():
@@ -109,7 +110,9 @@ def test_records_unlike_the_oracles_are_refused_after_the_check_was_paid_for():
     model.set_params(accountant=PrivacyAccountant(":memory:", epsilon=2.0)).fit(X, y)
     assert model.guarantee_.epsilon == model.budget_.epsilon == 2.0
     assert model.mechanism_.epsilon == 1.8
-    assert "0.1 for the check of likeness, 0.1 for the score" in " ".join(str(model.plan_).split())
+    assert "0.1 for the check of likeness and 0.1 for the score" in " ".join(
+        str(model.plan_).split()
+    )
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 1.0])
@@ -129,15 +132,19 @@ def test_a_check_finds_a_unit_and_lets_records_pass_of_which_few_are_outside(sha
 @pytest.mark.parametrize(
     ("model", "n", "said"),
     [
-        (known(), 349, "takes 350 records"),
-        (sampled(shares={"check": 0.05}), 109, "takes 110 records"),
-        (known(shares={"check": 0.05}), 800, "no 'check'"),
+        (known(), 349, "at least 35 / n. Got 0.1 of n=349 records: take a larger share"),
+        (sampled(shares={"check": 0.05}), 109, "at least 11 / n. Got 0.1 of n=109"),
+        (known(shares={"check": 0.05}), 800, "may hold 'check' for a sampled sensitivity"),
         (known(shares={"share": 0.05}), 800, "must be None, or say"),
         (known(shares={"score": 0.6}), 800, "at most .5 in all"),
         (known(shares={"score": True}), 800, "at most .5 in all"),
-        (known(mechanism=LaplaceMechanism(math.inf)), 800, "no finite 'epsilon'"),
-        (sampled().set_params(estimator=Ridge(), shares={"score": 0.1}), 800, "classifiers only"),
-        (sampled(sensitivity=sampler(ORACLE, clip=None), shares={"check": 0.1}), 800, "no 'check'"),
+        (known(mechanism=LaplaceMechanism(math.inf)), 800, "of a finite epsilon"),
+        (private(Ridge(), X, X[:, 0], shares={"score": 0.1}), 800, "for one label of each record"),
+        (
+            sampled(sensitivity=sampler(ORACLE, clip=None), shares={"check": 0.1}),
+            800,
+            "leave it out",
+        ),
     ],
 )
 def test_counts_that_are_not_defined_or_of_no_use_are_refused_in_the_plan(model, n, said):
@@ -146,7 +153,7 @@ def test_counts_that_are_not_defined_or_of_no_use_are_refused_in_the_plan(model,
 
 
 def test_persons_and_searches_take_no_score():
-    with pytest.raises(ValueError, match="no 'score' for persons"):
+    with pytest.raises(ValueError, match=r"Got 0\.1 of n=400 persons: leave it out"):
         known().fit(X, y, groups=np.arange(800) // 2)
     with pytest.raises(ValueError, match="None in a search"):
         PrivateSearchCV(known(), {"mechanism__epsilon": [1.0]}, scoring="accuracy").fit(X, y)
@@ -164,15 +171,18 @@ def test_a_saved_release_keeps_its_score(tmp_path):
         (GaussianMechanism(2.0, 1e-5), "known"),
         (
             LaplaceMechanism(2.0),
-            ClassTables(Schema({0: Number(-9, 9), 1: Number(-9, 9)}, classes=[0, 1])),
+            ClassTables(Schema({"a": Number(-9, 9), "b": Number(-9, 9)}, classes=[0, 1])),
         ),
     ],
 )
 def test_other_noise_and_class_tables_take_a_score(mechanism, sensitivity):
+    """Class tables count in the container of the user, here a frame and a series of polars."""
     budget = PrivacyAccountant(":memory:", epsilon=2.0, delta=1e-5)
-    options = {"classes": [0, 1]} if sensitivity == "known" else {}
-    model = known(**{"classes": None} | options)
-    model.set_params(mechanism=mechanism, sensitivity=sensitivity, accountant=budget).fit(X, y)
+    classes, records, labels = [0, 1], X, y
+    if sensitivity != "known":
+        classes, records, labels = None, polars.DataFrame(X, schema=["a", "b"]), polars.Series(y)
+    model = known(classes=classes, mechanism=mechanism, sensitivity=sensitivity)
+    model.set_params(accountant=budget).fit(records, labels)
     assert model.guarantee_.epsilon == budget.total().epsilon == 2.0
     assert model.guarantee_.delta == budget.total().delta == mechanism.guarantee().delta
-    assert model.private_score_.score == pytest.approx(model.score(X, y), abs=0.15)
+    assert model.private_score_.score == pytest.approx(model.score(records, y), abs=0.15)

@@ -180,7 +180,7 @@ def check_draft(draft: Draft) -> frozenset[int] | None:
     if oracle is not None and not isinstance(sensitivity, KnownSensitivity):
         gaps = frozenset(gaps_in(sensitivity.public_dataset(draft.n_samples, draft.schema).X))
         check_gaps(draft.example.X, gaps)
-    draft.shares.check_fits(sensitivity, draft.example, draft.classes, draft.unit)
+    draft.shares.check_fits(draft)
     promise = replace(least_promise(mechanism, sensitivity), unit=draft.unit)
     for weakness in weaknesses(draft.shares.whole(promise), draft.n_samples):
         warn(f"The promise is weak: {weakness}.")

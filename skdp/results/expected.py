@@ -65,7 +65,7 @@ class ExpectedScore:
     rows : tuple of float, default=()
         The majorities of the printed table; empty for none.
     ease : ndarray of float of shape (n_tasks,) or None, default=None
-        How well each task can be predicted, in the terms of its maker.
+        How well each task can be predicted, in the terms of its maker; None without accuracies.
     expect : dict of str to float or None, default=None
         The ``majority`` and the ``exact`` score that somebody expects.
 
@@ -135,7 +135,7 @@ class ExpectedScore:
                 f"of {self.records}: state 'expect' for classifiers and regressors."
             )
         m = 0.0 if majority is None else majority
-        if exact is None and self._gains:
+        if exact is None and self.ease is not None:
             return self._at_modest(m)
         e = (1 + m) / 2 if exact is None else exact
         centered = np.column_stack([np.ones_like(self.exact), self.majority - m, self.exact - e])
@@ -148,23 +148,20 @@ class ExpectedScore:
         error = math.sqrt(np.average(off, weights=weights) * (smoother[0] ** 2).sum())
         return ScoreAt(float(np.clip(e - smoother[0] @ lost, least, max(e, least))), error)
 
-    @property
-    def _gains(self) -> list[tuple[float, float, float]]:
-        """Majority, gain above it and its deviation, on modest tasks of each share."""
-        if self.ease is None or self.scoring != "accuracy" or not self.rows:
-            return []
+    def _at_modest(self, m: float) -> ScoreAt:
+        """Return the score on modest tasks; what they gain falls with m, and is 0 from 1 on."""
+        from scipy.interpolate import PchipInterpolator  # its import takes time
+
+        assert self.ease is not None
         modest, gain = self.ease < self.ease.max(), self.private - self.majority
         nearest = np.abs(self.majority[:, None] - self.rows).argmin(axis=1)
         groups = [modest & (nearest == i) for i in range(len(self.rows))]
-        return [(self.majority[g].mean(), gain[g].mean(), gain[g].std()) for g in groups if g.any()]
-
-    def _at_modest(self, m: float) -> ScoreAt:
-        """Return the score on modest tasks; what they gain falls with m, and is 0 where m is 1."""
-        from scipy.interpolate import PchipInterpolator  # its import takes time
-
-        points = np.array([*self._gains, (1.0, 0.0, 0.0)])
-        gain, spread = PchipInterpolator(points[:, 0], points[:, 1:])(max(m, points[0, 0]))
-        return ScoreAt(float(m + gain), float(spread))
+        points = [
+            (self.majority[g].mean(), gain[g].mean(), gain[g].std()) for g in groups if g.any()
+        ]
+        known, *read = np.array([*points, (1.0, 0.0, 0.0), (2.0, 0.0, 0.0)]).T
+        gained, spread = PchipInterpolator(known, np.transpose(read))(max(m, known[0]))
+        return ScoreAt(float(m + gained), float(spread))
 
     def break_even(self, majority: float | None = None) -> float:
         """Return the least score of the best model from which a release clearly beats a guess.
@@ -222,7 +219,7 @@ class ExpectedScore:
             m = self.expect.get("majority", 0.0)
             guess = f"the majority is {m:.2f} and " if "majority" in self.expect else ""
             best = f"{guess}the best model has {self.expect.get('exact', (1 + m) / 2):.2f}"
-            if "exact" not in self.expect and self._gains:
+            if "exact" not in self.expect and self.ease is not None:
                 best = f"{guess}the task is of modest difficulty"
             return f"{self.at(**self.expect)} if {best}; beats a guess {_from(self.break_even(m))}"
         if self.records == MADE_UP_TABLES:

@@ -177,7 +177,7 @@ class Simulation:
             *(private, exact, majority, name, self.records, errors),
             public=None if public is None else alone,
             rows=tuple(sorted(majorities)) if name in EXACT else (),
-            ease=ease,
+            ease=ease if self.tasks and name == "accuracy" else None,
         )
 
 
