@@ -22,6 +22,7 @@ from skdp.exceptions import (
     LedgerError,
     PrivacyLeakWarning,
     PrivateEvaluationError,
+    UnlikeRecordsError,
     UtilityWarning,
 )
 from skdp.functions.bernstein import BernsteinTransformer
@@ -97,6 +98,7 @@ __all__ = [
     "SensitivitySampler",
     "Target",
     "UniformOracle",
+    "UnlikeRecordsError",
     "UtilityWarning",
     "compare",
     "load",

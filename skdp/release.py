@@ -216,7 +216,7 @@ def release(
     parameters = target, mechanism, sensitivity, responses, names, ranges
     plan, dataset = plan_for(dataset, lengths[0], *parameters, unit)
     private = dataset if groups is None else plan.records_of(rows)
-    return plan.run(private, plan.pay(pays, random_state))
+    return plan.release(private, pays, random_state)
 
 
 @undisturbed

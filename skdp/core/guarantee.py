@@ -33,6 +33,8 @@ class NeighboringRelation(Enum):
 RELEASED_LAW = "law released for"  # words for an oracle that was learned from private data
 STRATA = {
     "classes": "whether none, one or both of the two records are of the rarest class",
+    "labels": "whether none, one or both of the two records are of the rarest class, or only the "
+    "label differs",
     "thirds": "whichever third of the responses one of the two records is of",
 }
 CLIPPED = (
@@ -82,7 +84,7 @@ class PrivacyGuarantee:
     code : str or None, default=None
         The public code in which the noise was added, and from how many public fits it was learned;
         None where the noise was added to the value as it is.
-    strata : {"classes", "thirds"} or None, default=None
+    strata : {"classes", "labels", "thirds"} or None, default=None
         In which strata of pairs gamma holds, each by itself; None where all pairs are one.
     least_share : float or None, default=None
         Smallest share of a class in the oracle's datasets, where strata are of classes.
@@ -193,7 +195,7 @@ class PrivacyGuarantee:
             source = "the oracle" if self.oracle is None else self.oracle
             promise += f", with probability {1 - self.gamma:g} over pairs of datasets from {source}"
             promise += f", {STRATA[self.strata]}" if self.strata in STRATA else ""
-            is_twice = self.strata == "classes" and not self.least_share
+            is_twice = self.strata in ("classes", "labels") and not self.least_share
             promise += ", where each class occurs at least twice" if is_twice else ""
             promise += f", said with confidence {sure:g}" if sure is not None else ""
             yield f"{promise}. Records unlike these may not be covered."

@@ -17,6 +17,7 @@ from skdp.accounting.spend import loss_of
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import shown, wrapped
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
+from skdp.results.expected import ScoreAt
 from skdp.results.names import percent, versions
 
 FALSE_POSITIVE_RATES = (0.01, 0.001)
@@ -92,6 +93,8 @@ class PrivacyReport:
     stated : dict of str to str
         What the owner of the records stated, by the parameter of `report`. The report asks for
         what is empty.
+    score : ScoreAt or None, default=None
+        The accuracy on the private records, if a share of epsilon paid for it.
 
     Examples
     --------
@@ -113,6 +116,7 @@ class PrivacyReport:
     checks: tuple[str, ...]
     versions: dict[str, str]
     stated: dict[str, str]
+    score: ScoreAt | None = None
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -123,6 +127,8 @@ class PrivacyReport:
         """Yield what the owner states, and ask for the rest by name."""
         if not math.isinf(self.guarantee.epsilon):
             yield "Made of private records, with noise. None of the records is part of it."
+        if self.score is not None:
+            yield f"Share of the private records for which it is right: {self.score}."
         for name, said in ASKED.items():
             stated = self.stated[name] or f'(please state it: report({name}="..."))'
             yield f"{said}: {stated}"
@@ -283,6 +289,7 @@ class PrivacyReport:
             "checks": list(self.checks),
             "versions": self.versions,
             "stated": self.stated,
+            "score": self.score and self.score._asdict(),
         }
 
     def to_json(self) -> str:
@@ -311,6 +318,7 @@ def make_report(
     law: NoiseLaw | None,
     budget: BudgetTotal,
     checks: tuple[str, ...] = (),
+    score: ScoreAt | None = None,
     **stated: str,
 ) -> PrivacyReport:
     """Compute what an attacker gains from the law of the noise, or from epsilon and delta."""
@@ -332,6 +340,7 @@ def make_report(
         checks,
         versions(LIBRARIES),
         {name: stated.get(name, "") for name in ASKED},
+        score,
     )
 
 

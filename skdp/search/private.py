@@ -15,7 +15,7 @@ from sklearn.base import clone
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import find_payer
 from skdp.accounting.tally import compose
-from skdp.core.checks import check_count, warn
+from skdp.core.checks import check_count, check_rules, warn
 from skdp.core.dataset import Dataset
 from skdp.core.exact import above, exact, finite
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
@@ -183,6 +183,8 @@ class PrivateSearchCV(PrivateModel):
         candidates = list_candidates(self.estimator, self.param_grid, "PrivateSearchCV")
         models = [_set(self.estimator, params, len(candidates)) for params in candidates]
         for model in models:
+            rule = "be None in a search, which scores by itself and checks nothing"
+            check_rules("PrivateEstimator", shares=(model.shares, model.shares is None, rule))
             check_unit(model, None, "PrivateSearchCV.fit")  # it takes none
         ways = [*map(check_parameters, models)]
         n_runs = RUNS_FOR_EACH * len(models) if self.n_runs is None else self.n_runs
