@@ -167,10 +167,10 @@ class DaskTable(EngineTable):
     """
 
     def _try(self) -> None:
-        self._ask(attrgetter("n_records"))(self.frame.to_native()._meta)
+        self._ask(attrgetter("n_records"))(self._parts._meta)
 
     def _count_rows(self) -> int:
-        return sum(self._of_parts(n_records, self.columns[:1]))
+        return sum(self._of_parts(n_records, self._parts[self.columns[:1]]))
 
     def counts(self, sizes: Sequence[int], most: int, n_cells: int) -> list[NDArray[np.int64]]:
         parts = self._of_parts(self._ask(methodcaller("counts", sizes, most, n_cells)))
@@ -190,20 +190,27 @@ class DaskTable(EngineTable):
         return [np.concatenate(each) for each in zip(*parts, strict=True)]
 
     def _ask(self, ask: Callable[[HeldTable], Any]) -> Callable[[Container], Any]:
-        return partial(_ask_part, self.columns, self.y, self.schema, ask)
+        return partial(_ask_part, self._parts._meta, self.y, self.schema, ask)
 
-    def _of_parts(self, function: Callable[[Container], Any], names: Sequence = ()) -> list:
+    @property
+    def _parts(self) -> Any:
+        return self.frame.to_native()[[*self.columns, *([self.y] if self.y else [])]]
+
+    def _of_parts(self, function: Callable[[Container], Any], parts: Any = None) -> list:
         """Let workers call a function of each part."""
         import dask
 
-        label = [self.y] if self.y else []
-        parts = self.frame.to_native()[names or [*self.columns, *label]].to_delayed()
+        parts = (self._parts if parts is None else parts).to_delayed()
         return list(dask.compute(*map(dask.delayed(function), parts)))
 
 
 def _ask_part(
-    columns: list[str], y: str | None, schema: Schema, ask: Callable, part: Container
+    form: Container, y: str | None, schema: Schema, ask: Callable, part: Container
 ) -> Any:
+    """Ask a part; a type that is not the declared one was decided by entries, and is no matter."""
+    others = [name for name in form if part[name].dtype != form[name].dtype]
+    part = part.astype(dict.fromkeys(others, object))
+    columns = [name for name in form if name != y]
     return ask(HeldTable(part[columns], None if y is None else part[y], schema))
 
 

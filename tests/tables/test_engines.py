@@ -420,7 +420,7 @@ def test_parts_of_a_table_of_dask_are_counted_as_frames():
     pytest.importorskip("dask")
     rows = pd.DataFrame({name: ROWS[name].to_list() for name in ROWS.columns})
     held = HeldTable(rows, rows["y"], SCHEMA)
-    form = (N, len(SCHEMA.columns)), [*SCHEMA.columns], ["Float64"] * len(SCHEMA.columns)
+    table_form = form = (N, len(SCHEMA.columns)), [*SCHEMA.columns], ["Float64"] * 9
     table = engines.DaskTable(*form, Parts([rows[:70], rows[70:]]), SCHEMA, "y", {})
     table.check()
     np.testing.assert_array_equal(counts(table), counts(held))
@@ -435,6 +435,10 @@ def test_parts_of_a_table_of_dask_are_counted_as_frames():
     parts = engines.DaskTable(*form, table.frame, target.schema, None, {})
     in_memory = known.bounded(exact)(rows[["age", "share"]], seed=0)
     np.testing.assert_array_equal(exact(parts, seed=0), in_memory)
+    unlike = rows[70:].astype({"age": object, "work": "category"}).assign(kind=1.5)
+    table = engines.DaskTable(*table_form, Parts([rows[:70], unlike]), SCHEMA, "y", {})
+    rows.loc[70:, "kind"] = "other"
+    np.testing.assert_array_equal(counts(table), counts(HeldTable(rows, rows["y"], SCHEMA)))
     shorter = engines.DaskTable(*form, Parts([rows[:70]]), target.schema, None, {})
     with pytest.raises(ValueError, match="The engine counts 70"):
         shorter.check()
