@@ -171,7 +171,7 @@ class PrivacyReport:
             )
         for rate, found in self.true_positive_rates.items():
             said = (
-                f"{unit.capitalize()}s found by a test that is wrong for {percent(rate)} of others"
+                f"{unit.capitalize()}s found by a test that names {percent(rate)} of others wrongly"
             )
             yield said, percent(found)
 
@@ -181,9 +181,9 @@ class PrivacyReport:
         if promise.gamma:
             yield (
                 f"For {percent(promise.gamma)} of the pairs of tables (gamma) nothing is promised: "
-                f"the release may show more of the {promise.unit} in which they differ. Nobody "
-                f"knows which {promise.unit}s these are, but unusual ones are at risk. Records "
-                "unlike the public ones may not be covered."
+                f"the release may show more of the {promise.unit} in which they differ. Each "
+                f"{promise.unit} like the public ones has this chance. Unusual ones are at risk, "
+                "and those unlike the public ones may not be covered."
             )
         if promise.delta:
             yield "With a probability of at most 0.001 somebody becomes surer than that."
@@ -207,7 +207,8 @@ class PrivacyReport:
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
         """Yield each heading with its paragraphs, or with its rows of a sentence and a number."""
         kind, *said_of_it = self.guarantee.sentences()
-        formal, conditions = said_of_it[:1], said_of_it[1:]
+        formal = said_of_it[:1]
+        conditions = [said for said in said_of_it[1:] if not said.startswith("Other releases")]
         used = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         more = "Each further release of the same records adds to what can be learned."
         checks = self.checks or (
@@ -215,7 +216,9 @@ class PrivacyReport:
             "can find errors of the software: skdp.audit tries it, report(audit=...) shows how.",
         )
         unit = self.guarantee.unit
-        known = f"By somebody who has the release, all other {unit}s, and any computer:"
+        known = f"By somebody who has the release, all other {unit}s, and any computer"
+        gamma = percent(self.guarantee.gamma)
+        known += f". For {gamma} it may be more:" if self.guarantee.gamma else ":"
         average = (
             "The share of right guesses is an average over all results that the noise can give. "
             "How sure somebody becomes is for the one result that shows most."
@@ -306,8 +309,7 @@ class PrivacyReport:
 def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
     """Describe the promise of a release and the charged ones before it."""
     if promise.alone:
-        start = "It was charged to no ledger. All such releases of its process, up to this one,"
-        return f"{start} cost together {budget}."
+        return f"No ledger counts it with those of others; those of this process cost {budget}."
     of_record = ", for one record" if promise.unit == "person" else ""
     return f"With all earlier releases of its ledger{of_record}: {budget}."
 

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from skdp.core.checks import is_real, shown
-from skdp.core.dataset import Dataset, Elsewhere
+from skdp.core.dataset import Dataset
 from skdp.core.exact import below, finite
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.core.plain import as_objects
@@ -78,11 +78,11 @@ class Shares:
         n, known, target = draft.n_samples, draft.sensitivity, draft.target
         has_ranges = getattr(known, "clip", None) or getattr(known, "ranges", None)
         fit = target.estimator if target.public_fit is None else target.public_fit
-        is_here = draft.unit == "record" and not isinstance(draft.example.X, Elsewhere)
         is_label = fit is not None and is_classifier(fit) and np.ndim(draft.example.y) == 1
+        is_scored = is_label and draft.unit == "record"
         for name, epsilon, fits, needed in (
             ("check", self.check, has_ranges, "a sampled sensitivity with clip='ranges'"),
-            ("score", self.score, is_here and is_label, "one label of each record, no persons"),
+            ("score", self.score, is_scored, "one label of each record, no persons"),
         ):
             if epsilon and not (fits and n * epsilon >= LEAST[name]):
                 raise ValueError(

@@ -74,9 +74,7 @@ class Simulation:
 
     @cached_property
     def datasets(self) -> list[tuple[Matrix, Matrix | None, Dataset, float]]:
-        """The values, those with noise of a target that adds it, the records to score, and how
-        predictable these are.
-        """
+        """The values, those with noise of a target that adds it, records to score, and ease."""
         target = self.sensitivity.bounded(spare(self.target.light), self.oracle, self.schema)
         key = key_in_store(
             *(target, self.oracle, self.n_samples, self.seed, self.schema),
