@@ -30,7 +30,7 @@ class ScoreAt(NamedTuple):
     error: float
 
     def __str__(self) -> str:
-        return f"{short_score(self.score)} +- {self.error:.1g}"
+        return f"{short_score(self.score)} +- {np.ceil(round(100 * self.error, 6)) / 100:.2g}"
 
     def __repr__(self) -> str:
         return str(self)
