@@ -82,7 +82,9 @@ class Split:
 
     @property
     def oracle(self):
-        return RandomTaskOracle(self.public[0], classes=np.unique(self.private[1]))
+        """Declare that no class is rarer than this: rarer than in any of the tables."""
+        classes = np.unique(self.private[1])
+        return RandomTaskOracle(self.public[0], classes=classes, least_share=0.4 / len(classes))
 
     def first(self, n_private):
         """Return a split with fewer private records, for estimators that take long."""

@@ -22,6 +22,7 @@ from skdp.exceptions import (
     LedgerError,
     PrivacyLeakWarning,
     PrivateEvaluationError,
+    UnlikeRecordsError,
     UtilityWarning,
 )
 from skdp.functions.bernstein import BernsteinTransformer
@@ -46,6 +47,7 @@ from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.tables.columns import Category, Number
 from skdp.tables.release import ClassTables
 from skdp.tables.schema import Schema
+from skdp.tables.statistics import CountTarget, MeanTarget
 
 if TYPE_CHECKING:
     from skdp import accounting as accounting
@@ -63,6 +65,7 @@ __all__ = [
     "ClassTables",
     "ClipBox",
     "ClipNorm",
+    "CountTarget",
     "ExponentialMechanism",
     "FunctionTarget",
     "GaussianMechanism",
@@ -70,6 +73,7 @@ __all__ = [
     "L2LaplaceMechanism",
     "LaplaceMechanism",
     "LedgerError",
+    "MeanTarget",
     "Mechanism",
     "MomentClassifier",
     "MomentRegressor",
@@ -94,6 +98,7 @@ __all__ = [
     "SensitivitySampler",
     "Target",
     "UniformOracle",
+    "UnlikeRecordsError",
     "UtilityWarning",
     "compare",
     "load",

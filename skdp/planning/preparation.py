@@ -73,6 +73,7 @@ def prepare(way: Way, example: Dataset, scoring: Scoring = None, is_private: boo
         made_up=made_up,
         accountant=given.accountant,
         expect=given.expect,
+        shares=way.shares,
         unit=way.unit,
         public=public,
         predictions=predictions,

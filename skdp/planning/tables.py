@@ -379,6 +379,6 @@ def release_oracle(
     pays.rehearse(least_spend(mechanism, chosen))
     draft = draft_tables(chosen, mechanism, dataset, None, random_state)
     plan = make_plan(draft)
-    released = plan.run(draft.example, plan.pay(pays, random_state))
+    released = plan.release(draft.example, pays, random_state)
     assert released.oracle is not None
     return released.oracle

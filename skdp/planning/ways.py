@@ -52,6 +52,7 @@ from skdp.oracles.adapters import as_oracle
 from skdp.planning.making import Draft, deviation_of
 from skdp.planning.perturbed import PerturbedTarget, is_perturbed
 from skdp.planning.tables import check_declared, check_schema, draft_tables, made_up
+from skdp.results.shares import NO_SHARES
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -234,6 +235,7 @@ class Parameters(Protocol):
     prior: Any
     accountant: PrivacyAccountant | None
     expect: Any
+    shares: Any
     unit: str | None
     records_per_person: float
     random_state: int | None
@@ -248,6 +250,7 @@ class Way:
     draws = False  # whether records are drawn at which predictions can be read
     takes_weights = True
     unit = "record"  # what the promise is about
+    shares = NO_SHARES  # of counts beside the release
     rule: EstimatorRule | None = None  # for the only estimator that a bound is of
 
     def __init__(self, given: Parameters):
@@ -557,7 +560,7 @@ class Tables(Proved):
         n = None if self.unit == "person" else example.n_records  # the plan counts persons
         check = partial(check_declared, chosen.schema, n)
         others = {"accountant": given.accountant, "expect": given.expect, "unit": self.unit}
-        return replace(drafted, prepare=check, **others)
+        return replace(drafted, prepare=check, shares=self.shares, **others)
 
 
 WAYS: dict[Any, type[Way]] = {

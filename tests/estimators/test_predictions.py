@@ -287,9 +287,13 @@ def test_every_predictor_is_released_or_says_why_not(name):
 
 
 OTHERS = [
-    ("lightgbm", "LGBMRegressor", {"n_estimators": 30, "min_child_samples": 5, "verbosity": -1}),
-    ("xgboost", "XGBClassifier", {"n_estimators": 10}),
-    ("catboost", "CatBoostClassifier", {"iterations": 10, "verbose": 0}),
+    (
+        "lightgbm",
+        "LGBMRegressor",
+        {"n_estimators": 30, "min_child_samples": 5, "verbosity": -1, "n_jobs": 1},
+    ),
+    ("xgboost", "XGBClassifier", {"n_estimators": 10, "n_jobs": 1}),
+    ("catboost", "CatBoostClassifier", {"iterations": 10, "verbose": 0, "thread_count": 1}),
 ]
 
 
