@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import Oracle
+from skdp.core.persons import Persons, as_units, draw_one
 
 MOST_DRAWS = 100  # of records in which a stratum is empty, before an oracle is refused
 
@@ -38,12 +39,16 @@ LAYOUTS: dict[str | None, Layout] = {
 
 def neighbors(
     strata: str, oracle: Oracle, draw: Callable[[], Dataset], rng: Generator
-) -> Iterator[Dataset]:
-    """Draw records, and yield the four datasets of n of them."""
+) -> Iterator[Dataset | Persons]:
+    """Draw records, and yield the four datasets of n of them.
+
+    The class or the third of a person is that of one of the records, drawn at random.
+    """
     for _ in range(MOST_DRAWS):
-        records = draw()
+        records = as_units(draw())
         order = rng.permutation(records.n_records)
-        y = _responses(records, strata)[order]
+        one = draw_one(records, rng) if isinstance(records, Persons) else records
+        y = _responses(one, strata)[order]
         chosen = _by_class(y, oracle.classes_, rng) if strata == "classes" else _by_third(y, rng)
         if chosen is not None:
             return _datasets(records, LAYOUTS[strata], order, chosen, rng)
@@ -56,8 +61,8 @@ def neighbors(
 
 
 def _datasets(
-    records: Dataset, layout: Layout, order: NDArray, chosen: list[int], rng: Generator
-) -> Iterator[Dataset]:
+    records: Dataset | Persons, layout: Layout, order: NDArray, chosen: list[int], rng: Generator
+) -> Iterator[Dataset | Persons]:
     rest, special, shuffled = (
         np.delete(order, chosen),
         order[chosen],
