@@ -49,6 +49,7 @@ from skdp import (
     load,
     plan_release,
     release,
+    release_oracle,
 )
 from skdp.accounting import PrivacyAccountant
 from skdp.accounting.tally import compose
@@ -385,6 +386,25 @@ def test_persons_are_taken_and_averaged_as_wholes():
     assert persons.cut(2).rows.X.tolist() == [0, 1, 3, 4, 5]
     assert persons.join(taken).dataset.groups.tolist() == [0, 0, 0, 1, 2, 2, 3, 3, 4, 4, 4]
     np.testing.assert_allclose(persons.mean(np.arange(6.0)[:, None]), [(1 + 3 + 4.5) / 3])
+
+
+def test_a_prior_of_a_bound_draws_records():
+    (X, y, _), (public, *_) = visits(), visits(seed=1)
+    prior = RandomTaskOracle(public, classes=[0, 1])
+    plan = moments(L2LaplaceMechanism(1.0), prior=prior).plan(N, like=(X, y), groups=True)
+    assert plan.mechanism.geometry.code is not None
+    assert plan.target.sums_persons
+
+
+def test_an_oracle_is_released_of_one_record_of_each_person():
+    X, y, groups = visits()
+    frame = pd.DataFrame(X.clip(-3, 3), columns=[*"abc"]).assign(who=groups)
+    schema = Schema({name: Number(-3, 3) for name in "abc"}, classes=[0, 1])
+    options = {"schema": schema, "mechanism": LaplaceMechanism(1000.0), "random_state": 0}
+    with pytest.warns(UserWarning, match="epsilon=1000"):
+        oracle = release_oracle(frame, y, groups="who", **options)
+    assert (oracle.guarantee_.unit, oracle.guarantee_.n_samples) == ("person", N)
+    assert oracle.tables_["a"].sum() == pytest.approx(N, abs=2)
 
 
 # --- sampled
@@ -755,3 +775,12 @@ def test_persons_with_visits_as_the_guide_measures_them():
         )
         scores.append(model.fit(*private[:2], groups=private[2]).score(*test[:2]))
     assert np.mean(scores) == pytest.approx(0.835, abs=0.015)
+    oracle = RandomTaskOracle(public[0], classes=[0, 1], groups=public[2], least_share=0.3)
+    model = PrivateEstimator(
+        make_pipeline(FrozenEstimator(scaler), LogisticRegression(C=0.1)),
+        mechanism=LaplaceMechanism(0.3),
+        sensitivity=SensitivitySampler(oracle, gamma=0.2, random_state=0),
+        random_state=0,
+    )
+    score = model.fit(*private[:2], groups=private[2]).score(*test[:2])
+    assert score == pytest.approx(0.876, abs=0.015)
