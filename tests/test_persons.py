@@ -606,7 +606,7 @@ def test_oracles_of_persons_are_for_releases_of_persons():
         lambda: moments(sensitivity=1.0, prior=persons).fit(X, y, groups=groups): "with groups",
         lambda: sampler.sample(np.mean, N, "l1"): "must yield records, but for a plan",
         lambda: find_large_sensitivity(np.mean, persons, N): "must yield records",
-        lambda: RandomTaskOracle(X, classes=[0, 1], person_noise=0.1): "None without",
+        lambda: RandomTaskOracle(X, classes=[0, 1], person_noise=0.1): "else None",
         lambda: RandomTaskOracle(X, classes=[0, 1], groups=groups, person_noise=2): "in \\[0, 1\\]",
         lambda: PersonsOracle(records, [0, 1]): "whole numbers of at least 1",
         lambda: PublicDataOracle(X, y, groups=groups[1:]): "different lengths",

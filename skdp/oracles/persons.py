@@ -46,8 +46,8 @@ class PersonsOracle(ShippedOracle):
         self.classes_ = self.source.classes_
         self.responses = getattr(self.source, "responses", "")
         self.y_scale = getattr(self.source, "y_scale", None)
-        low, high = self._sizes.min(), self._sizes.max()
-        super().__init__(self.source.description, f"{low} to {high} unrelated records of a person")
+        sizes = f"{self._sizes.min()} to {self._sizes.max()} unrelated records of a person"
+        super().__init__(self.source.description, sizes)
 
     def __call__(self, n_samples: int, rng: Generator) -> Sample:
         """Return the records of `n_samples` persons, and the numbers of the persons."""

@@ -106,8 +106,7 @@ class RandomTaskOracle(ShippedOracle):
         said = self._set_classes(classes) or f"y_mean={y_mean}, y_scale={y_scale}"
         self._X = self._table = self._checked_table(X)  # by which private records are recognized
         self._persons = as_persons(self._X, None, groups)
-        if self._persons is not None:
-            self._X = self._persons.rows.X
+        self._X = self._X if self._persons is None else self._persons.rows.X
         self._n_records = n_records(self._X)
         self._values = self._X if column_names(self._X) is None else _as_numbers(self._X)
         self._weight_scale = _inverse_scale(self._values)
@@ -120,8 +119,9 @@ class RandomTaskOracle(ShippedOracle):
         self._person_noise = _ALIKE if person_noise is None else person_noise
         fits = is_real(self._person_noise) and 0 <= self._person_noise <= 1
         if not fits or (groups is None and person_noise is not None):
-            rule = "be in [0, 1] with 'groups', and None without"
-            self._refuse("person_noise", rule, shown(person_noise))
+            self._refuse(
+                "person_noise", "be in [0, 1] with 'groups', else None", shown(person_noise)
+            )
         if labeled and (y_mean != 0 or y_scale is not None):
             rule = "be left alone when 'classes' is given, like 'y_mean'"
             self._refuse("y_scale", rule, f"y_mean={y_mean}, y_scale={y_scale}")
