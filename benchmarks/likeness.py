@@ -6,7 +6,8 @@ the public maximum. Then all private records are scaled, and the oracle's are no
 sensitivities. Three more lines check that the value of far records does not depend on
 them, that a further pair of a toy target is missed as often as promised, and the accuracy.
 
-Tables are breast cancer and those of `classes.py`, whose `--data` is the folder of CSV files.
+Tables are breast cancer, those of `classes.py`, whose `--data` is the folder of CSV files, and
+rice, whose `--rice` is the folder with rice.arff.gz (UCI).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from class_tables import rice
 from classes import tables
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
@@ -38,13 +40,17 @@ from skdp import (
 CLIPS = (None, "ranges")
 
 
-def all_tables(folder: Path | None) -> Iterator[tuple[str, np.ndarray]]:
+def all_tables(folder: Path | None, of_rice: Path | None) -> Iterator[tuple[str, np.ndarray]]:
     """Yield tables with the response in the last column, in random order."""
     X, y = load_breast_cancer(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
     yield "breast cancer", np.column_stack([X, y])[order]
     for name, rows in tables(folder, np.random.default_rng(0)) if folder else ():
         yield name, rows[:2400]
+    if of_rice:
+        X, y, *_ = rice(of_rice)
+        rows = np.column_stack([X, y])
+        yield "rice", rows[np.random.default_rng(0).permutation(len(rows))][:2400]
 
 
 def change(plan: ReleasePlan, X: np.ndarray, y: np.ndarray, place: int, record: tuple) -> float:
@@ -135,6 +141,7 @@ def accuracies(rows: np.ndarray, clip: str | None, model: object, n_fits: int) -
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path, help="folder of the CSV files")
+    parser.add_argument("--rice", type=Path, help="folder of rice.arff.gz")
     parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--samplings", type=int, default=300)
     parser.add_argument("--fits", type=int, default=10)
@@ -152,7 +159,7 @@ def main() -> None:
         shares = missed(options.samplings)
         print(f"further pairs above, by stratum, promised .1: {shares.round(3).tolist()}")
         print("share of changes above the sensitivity, and the largest; clip=None -> 'ranges'")
-        for name, rows in all_tables(options.data):
+        for name, rows in all_tables(options.data, options.rice):
             before, after = (unlike(rows, clip, options) for clip in CLIPS)
             for kind in before:
                 said = " -> ".join(f"{a:.2f} {b:9.1f}" for a, b in (before[kind], after[kind]))

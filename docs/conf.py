@@ -58,6 +58,7 @@ numpydoc_class_members_toctree = False
 GALLERY = [
     "plot_private_svm.py",
     "plot_private_table.py",
+    "plot_nothing_public.py",
     "plot_large_table.py",
     "plot_private_density.py",
     "plot_before_and_after.py",

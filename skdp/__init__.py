@@ -22,6 +22,7 @@ from skdp.exceptions import (
     LedgerError,
     PrivacyLeakWarning,
     PrivateEvaluationError,
+    UnlikeRecordsError,
     UtilityWarning,
 )
 from skdp.functions.bernstein import BernsteinTransformer
@@ -47,6 +48,7 @@ from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.tables.columns import Category, Number
 from skdp.tables.release import ClassTables
 from skdp.tables.schema import Schema
+from skdp.tables.statistics import CountTarget, MeanTarget
 
 if TYPE_CHECKING:
     from skdp import accounting as accounting
@@ -64,6 +66,7 @@ __all__ = [
     "ClassTables",
     "ClipBox",
     "ClipNorm",
+    "CountTarget",
     "ExponentialMechanism",
     "FunctionTarget",
     "GaussianMechanism",
@@ -71,6 +74,7 @@ __all__ = [
     "L2LaplaceMechanism",
     "LaplaceMechanism",
     "LedgerError",
+    "MeanTarget",
     "Mechanism",
     "MomentClassifier",
     "MomentRegressor",
@@ -96,6 +100,7 @@ __all__ = [
     "SensitivitySampler",
     "Target",
     "UniformOracle",
+    "UnlikeRecordsError",
     "UtilityWarning",
     "compare",
     "load",

@@ -33,6 +33,7 @@ from skdp.planning.making import least_spend, make_plan
 from skdp.planning.persons import check_unit, without_ids
 from skdp.planning.preparation import prepare, rehearse_methods
 from skdp.result import Release, below_promise
+from skdp.results.expected import ScoreAt
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -69,6 +70,7 @@ class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
     standard_errors_: NDArray[np.float64] | Values | None
     mechanism_: Mechanism
     oracle_: ReleasedOracle | None
+    private_score_: ScoreAt | None
     plan_: ReleasePlan
     public_estimator_: Estimator | None
     _release: Release
@@ -92,6 +94,7 @@ class PrivateModel(DelegatedMethods, MetaEstimatorMixin, BaseEstimator):
             standard_errors_=released.standard_errors,
             mechanism_=plan.mechanism,
             oracle_=released.oracle,
+            private_score_=released.private_score,
             public_estimator_=plan.public_estimator,
             **others,
         )
@@ -176,6 +179,12 @@ class PrivateEstimator(PrivateModel):
         warned of: ``{"majority": 0.72, "exact": 0.8}``, the share of the largest class and the
         score of the best model, or the first alone; for a regressor ``{"exact": 0.4}``, its R2.
         Do not compute them from private records.
+    shares : dict of str to float, or None, default=None
+        Shares of epsilon, at most .5 in all, that pay for counts beside the release:
+
+        - "score": the accuracy of the released classifier on the private records, with noise.
+        - "check": whether at most about a tenth of the private records are outside the ranges of
+          the oracle's. Else a fit releases nothing more, and raises.
     unit : "person" or None, default=None
         "person" makes a fit without `groups` an error. None takes persons where there are groups,
         else records.
@@ -208,6 +217,9 @@ class PrivateEstimator(PrivateModel):
         oracle's, up to the `shift`.
     mechanism_ : Mechanism
         The mechanism that released, with the code that it learned.
+    private_score_ : ScoreAt or None
+        Accuracy on the private records and its standard error, which is that of the noise. None
+        where no share paid for it. As the model has learned from them, it may be a little too high.
     oracle_ : ReleasedOracle or None
         The class tables that were released. None without ClassTables.
     plan_ : ReleasePlan
@@ -279,6 +291,7 @@ class PrivateEstimator(PrivateModel):
         prior: object = None,
         accountant: PrivacyAccountant | None = None,
         expect: Mapping[str, float] | None = None,
+        shares: Mapping[str, float] | None = None,
         unit: str | None = None,
         records_per_person: float = 1,
         random_state: int | None = None,
@@ -291,6 +304,7 @@ class PrivateEstimator(PrivateModel):
         self.prior = prior
         self.accountant = accountant
         self.expect = expect
+        self.shares = shares
         self.unit = unit
         self.records_per_person = records_per_person
         self.random_state = random_state
@@ -345,6 +359,8 @@ class PrivateEstimator(PrivateModel):
             If the budget cannot be read or written. No private record is then looked at.
         PrivateEvaluationError
             If the estimator cannot be fitted to the private data. The budget has paid.
+        UnlikeRecordsError
+            If a check that `shares` pays for fails. The budget has paid for the check alone.
 
         Warns
         -----
@@ -375,7 +391,7 @@ class PrivateEstimator(PrivateModel):
         rehearse_methods(draft, rows.X)
         plan = make_plan(draft)
         private = draft.example if groups is None else plan.records_of(rows)
-        released = plan.run(private, plan.pay(pays, self.random_state))
+        released = plan.release(private, pays, self.random_state)
         return self._keep(plan, released)
 
     def least_spend(self) -> dict[str, Any]:

@@ -60,6 +60,19 @@ class PrivateEvaluationError(ValueError):
     """
 
 
+class UnlikeRecordsError(ValueError):
+    """Many private records are unlike the oracle's; only the check that found it was paid for.
+
+    Examples
+    --------
+    It is a ValueError, as are other refusals of records, which spend nothing:
+
+    >>> from skdp import UnlikeRecordsError
+    >>> issubclass(UnlikeRecordsError, ValueError)
+    True
+    """
+
+
 class LedgerError(RuntimeError):
     """The ledger of a budget cannot be read or written; nothing was released for it.
 

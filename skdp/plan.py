@@ -46,6 +46,7 @@ from skdp.results.names import (
     flat_numbers,
     repaired,
 )
+from skdp.results.shares import NO_SHARES, Shares
 from skdp.results.simulation import (
     EVALUATIONS_OF_A_DATASET,
     LEAST_DATASETS,
@@ -57,6 +58,7 @@ from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.likeness import AlikeTarget, ColumnRange, name_ranges
 from skdp.sensitivity.store import STORE, key_in_store
+from skdp.sensitivity.strata import LAYOUTS
 
 FAR = 2.0**30  # a value hardly exceeds so many sensitivities
 
@@ -111,6 +113,8 @@ class ReleasePlan:
         of :meth:`PrivacyAccountant.as_default` along.
     expect : dict of str to float, or None, default=None
         Where the expected score is read, as for :class:`PrivateEstimator`.
+    shares : Shares, default=NO_SHARES
+        The epsilons of counts beside the release, as for :class:`PrivateEstimator`.
     unit : {"record", "person"}, default="record"
         What the promise is about: a record, or a person with all records.
     advice : str, default=""
@@ -187,6 +191,7 @@ class ReleasePlan:
     gaps: frozenset[int] | None = field(default=None, repr=False)
     accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
     expect: Mapping[str, float] | None = None
+    shares: Shares = NO_SHARES
     unit: str = "record"
     advice: str = field(default="", repr=False)
 
@@ -276,19 +281,30 @@ class ReleasePlan:
         dataset = as_dataset((X, y, sample_weight), "The private dataset")
         dataset = self._checked(dataset._replace(groups=groups))
         pays = find_payer(self.accountant if accountant is None else accountant)
-        return self.run(dataset, self.pay(pays, random_state))
+        return self.release(dataset, pays, random_state)
 
-    def pay(self, accountant: PrivacyAccountant, random_state: int | None = None) -> Payment:
-        """Let a budget pay for one release, as `execute` does."""
-        noise = byte_source(random_state)
-        alone = not accountant.is_kept
+    def release(
+        self, dataset: Dataset, accountant: PrivacyAccountant, random_state: int | None = None
+    ) -> Release:
+        """Pay and release, as `execute` does, from records in the form of the plan."""
+        noise, shares = byte_source(random_state), self.shares
+        alone, label = not accountant.is_kept, self.target.description
         guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
         str(self)  # whatever may fail comes before the payment
         seed = draw_seed(noise)
         stand_ins = self.stand_ins(seed)
         law = None if self.target.adds_noise else self.mechanism.noise_law
-        accountant.spend(guarantee, law=law, label=self.target.description)
-        return Payment(guarantee, accountant.total(), noise, seed, stand_ins)
+        own = replace(guarantee, epsilon=self.mechanism.guarantee().epsilon)
+        spends = shares.spends({"guarantee": own, "law": law, "label": label})
+        accountant.rehearse(*spends)
+        if shares.check:
+            accountant.spend(**spends.pop(0))
+            target: Any = self.sensitivity.bounded(self.target, self.oracle, self.schema)
+            shares.check_alike(target, dataset, noise)
+        for spend in spends:
+            accountant.spend(**spend)
+        paid = Payment(guarantee, accountant.total(), noise, seed, stand_ins)
+        return self.run(dataset, paid)
 
     def stand_ins(self, seed: int) -> Dataset | Persons | None:
         """Draw the records in the places of those far outside.
@@ -349,7 +365,11 @@ class ReleasePlan:
                 "value first, or correct the sensitivity."
             )
         try:
-            return self._package(value, errors, paid, described)
+            released = self._package(value, errors, paid, described)
+            if self.shares.score:
+                scored = self.shares.score_of(released.value, dataset, paid.noise)
+                released = replace(released, private_score=scored)
+            return released
         except Exception as error:  # raised by a target of the user
             written = np.asarray(value).tolist()  # every digit
             error.add_note(f"The budget has paid, and what was released is {written!r}.")
@@ -502,7 +522,7 @@ class ReleasePlan:
         if self.classes is not None and known.oracle is None:
             assumed.append("labels that were not declared count as the first")
         return replace(
-            promise,
+            self.shares.whole(promise),
             confidence=confidence,
             n_samples=self.n_samples,
             unit=self.unit,
@@ -539,8 +559,8 @@ class ReleasePlan:
         """Number of evaluations on public records."""
         n_pairs, code = self.sensitivity.n_measured, self.sensitivity.geometry.code
         drawn = n_pairs or self.oracle is not None
-        n_pairs *= 2 if self.sensitivity.strata else 1  # four evaluations give a pair of each
-        return 2 * (n_pairs + (0 if code is None else code.n_pilot_pairs)) if drawn else 0
+        n_pairs *= LAYOUTS[self.sensitivity.strata].n_evaluations
+        return n_pairs + 2 * (0 if code is None else code.n_pilot_pairs) if drawn else 0
 
     @property
     def expected_score(self) -> ExpectedScore | None:

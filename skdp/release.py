@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +29,7 @@ from skdp.results.names import as_names
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import as_sensitivity
 from skdp.sensitivity.sampler import SensitivitySampler
+from skdp.tables.statistics import ColumnsTarget
 
 
 class ChoiceTarget(Target):
@@ -88,7 +90,8 @@ def release(
         labels. It gets an integer as `random_state`, if it has such a parameter. A function on a
         box comes in a :class:`BernsteinTarget`.
     X : array-like or data frame of n_samples records
-        The private records.
+        The private records. A CountTarget and a MeanTarget also take a table of an engine, such as
+        a relation of DuckDB.
     y : array-like of n_samples responses or None, default=None
         The private responses, if the target takes them.
     mechanism : Mechanism
@@ -194,6 +197,8 @@ def release(
     unit = unit_of(groups)
     rows = given if groups is None else with_persons(given._replace(groups=groups))
     dataset = first_of_each(rows)
+    if isinstance(target, ColumnsTarget):
+        dataset = target.read(dataset, sensitivity)
     lengths = list(dataset.lengths.values())
     if len(set(lengths)) > 1:
         raise ValueError(
@@ -212,7 +217,7 @@ def release(
     parameters = target, mechanism, sensitivity, responses, names, ranges
     plan, dataset = plan_for(dataset, lengths[0], *parameters, unit)
     private = dataset if groups is None else plan.records_of(rows)
-    return plan.run(private, plan.pay(pays, random_state))
+    return plan.release(private, pays, random_state)
 
 
 @undisturbed
@@ -290,6 +295,8 @@ def plan_release(
     check_count("n_samples", n_samples, "plan_release")
     unit = unit_of(groups)
     like = without_ids(like, groups, "plan_release")
+    if isinstance(target, ColumnsTarget) and like is not None:
+        like = target.read(like, sensitivity)
     given = target, mechanism, sensitivity, responses, names, ranges
     return plan_for(like, n_samples, *given, unit)[0]
 
@@ -318,7 +325,10 @@ def plan_for(
         target = FunctionBlocks(aggregate, function, ranges, n_samples)
         target.sums_persons = unit == "person"
         sensitivity = target.known
-    target = as_target(target)
+    target, prepare = as_target(target), None
+    if isinstance(target, ColumnsTarget):
+        target, sensitivity = target.proved(sensitivity)
+        prepare = partial(target.read, known=sensitivity)
     if responses is not None:
         if not mechanism.chooses:
             raise ValueError(
@@ -334,5 +344,6 @@ def plan_for(
     known, schema, example = settle_form(known, example, target.allow_nan, unit)
     target = target if schema.parts.groups is None else of_persons(target)
     listed = as_names(names, mechanism)
-    draft = Draft(target, schema, example, mechanism, known, is_derived, names=listed, unit=unit)
+    facts = target, schema, example, mechanism, known, is_derived
+    draft = Draft(*facts, prepare=prepare, names=listed, unit=unit)
     return make_plan(draft), example

@@ -19,6 +19,7 @@ from skdp.core.checks import check_count
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.types import AxisLabels, Values
 from skdp.functions.released_density import ReleasedDensity, remark_on_density
+from skdp.results.expected import ScoreAt
 from skdp.results.folder import check_free, read_folder, write_folder
 from skdp.results.intervals import HasIntervals, Simulator
 from skdp.results.names import flat_names, flat_numbers, on_one_line, positive_class
@@ -72,6 +73,8 @@ class Release(HasIntervals):
         The numbers in the model that were brought into range. NaN for the others.
     oracle : ReleasedOracle or None, default=None
         The class tables that were released, where the sensitivity is that of ClassTables.
+    private_score : ScoreAt or None, default=None
+        The accuracy on the private records, if a share of epsilon paid for it.
 
     Examples
     --------
@@ -102,6 +105,7 @@ class Release(HasIntervals):
     warning: str = ""
     repaired: NDArray[np.float64] | None = None
     oracle: ReleasedOracle | None = None
+    private_score: ScoreAt | None = None
 
     @property
     def _is_model(self) -> bool:
@@ -259,7 +263,7 @@ class Release(HasIntervals):
         named = self.plan.partition("\n")[0].removeprefix("Plan: ")
         return make_report(
             title or re.sub(r"[\w.]*<lambda>", "a function", named),
-            *(self.guarantee, law, self.budget, checks),
+            *(self.guarantee, law, self.budget, checks, self.private_score),
             record=record,
             purpose=purpose,
             public_records=public_records,

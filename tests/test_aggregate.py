@@ -170,6 +170,7 @@ class Counted(GaussianNB):
         return super().fit(X, y, sample_weight)
 
 
+@pytest.mark.worth
 def test_a_plan_says_how_many_fits_it_made_and_simulates_some_blocks():
     Counted.n_fits = 0
     oracle = RandomTaskOracle(X[PUBLIC], classes=[0, 1], least_share=0.4)  # a block has both

@@ -13,6 +13,7 @@ import skdp.accounting
 import skdp.audit
 import skdp.bounds
 from skdp.sensitivity.base import Sensitivity, Settled
+from skdp.tables.statistics import ColumnsTarget
 
 SUMMARY = {"GL08", "SS01", "SS02", "SS03", "SS04"}
 SECTIONS = {"GL03", "GL05", "GL06", "GL07", "GL10"}
@@ -51,7 +52,8 @@ BETWEEN_PARTS = {
     skdp.Number: {"cells", "clipped", "draw", "edges", "from_unit", "middles"}
     | {"n_cells", "unit"},
     skdp.Schema: {"read"},
-    skdp.ReleasePlan: {"pay", "run", "score_with", "simulate", "simulate_tasks"},
+    ColumnsTarget: {"proved", "read"},
+    skdp.ReleasePlan: {"release", "run", "score_with", "simulate", "simulate_tasks"},
     skdp.PrivateEstimator: {"least_spend"},
     skdp.SensitivitySampler: {"draw_seed", "shaken_pilots"},
     skdp.accounting.PrivacyAccountant: {"rehearse"},

@@ -113,6 +113,7 @@ def test_clone_and_nested_parameters():
     assert not hasattr(copied, "estimator_")
 
 
+@pytest.mark.worth
 def test_reused_estimate_needs_no_new_pairs(tmp_path):
     log = tmp_path / "log"
 

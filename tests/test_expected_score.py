@@ -39,6 +39,8 @@ from skdp.sensitivity.store import STORE
 from tests import helpers
 from tests.helpers import sampler
 
+pytestmark = pytest.mark.worth
+
 X, y = load_breast_cancer(return_X_y=True)
 PUBLIC, SCALER = X[:284], FrozenEstimator(StandardScaler().fit(X[:284]))
 SCALER_OF_TWO = FrozenEstimator(StandardScaler().fit([[3, 3], [5, 9]]))
@@ -253,6 +255,25 @@ def test_a_worth_is_that_at_the_stated_point():
     assert not lost.is_worth  # for two of three
 
 
+def test_a_majority_alone_is_read_on_modest_tasks():
+    """A model gains .2 and .04 there, nothing where all are alike, and much on the easiest ones."""
+    gains = np.array([0.4, 0.25, 0.15, 0.3, 0.06, 0.02])
+    majority = np.repeat([0.5, 0.8], 3)
+    tasks = ExpectedScore(
+        *(majority + gains, majority + gains, majority, "accuracy"),
+        rows=(0.5, 0.8),
+        ease=np.tile([0.95, 0.85, 0.75], 2),
+    )
+    assert tasks.at(majority=0.5) == pytest.approx((0.7, 0.05))
+    assert tasks.at(majority=0.8) == pytest.approx((0.84, 0.02))
+    assert 0.04 < tasks.at(majority=0.7).score - 0.7 < 0.04 + 0.16 / 3  # below a straight line
+    assert 0 < tasks.at(majority=0.9).score - 0.9 < 0.02
+    assert tasks.at(majority=1.0).score == pytest.approx(1.0)
+    assert tasks.expecting({"majority": 0.8}).is_worth
+    assert not tasks.expecting({"majority": 0.95}).is_worth
+    assert "and the task is of modest difficulty" in tasks.expecting({"majority": 0.8}).line
+
+
 @pytest.mark.slow
 def test_a_stated_task_is_printed_and_warned_of():
     model = private(SVM, TASKS).set_params(expect={"majority": 0.6, "exact": 0.9})
@@ -263,7 +284,7 @@ def test_a_stated_task_is_printed_and_warned_of():
     assert plan.sensitivity.value == private(SVM, TASKS).plan(285).sensitivity.value
     noisy = private(SVM, TASKS, 0.05).set_params(expect={"majority": 0.8})
     (said,) = warnings_of(noisy.plan, 285)
-    assert "if the majority is 0.80 and the best model has 0.90" in said
+    assert "if the majority is 0.80 and the task is of modest difficulty" in said
     labelled = private(SVM, TABLE).set_params(expect={"majority": 0.6}).plan(285)
     assert labelled.expected_score.records == "made-up tasks"
 

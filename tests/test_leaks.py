@@ -66,7 +66,10 @@ ESTIMATORS = [  # the catalog's tests search the release of every other class
     make_pipeline(FrozenEstimator(StandardScaler().fit(X_public)), LogisticRegression()),
 ]  # Where a fit has converged or not, nothing of it may leak.
 # a few steps are enough here
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.worth,
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 def responses(estimator):

@@ -28,6 +28,7 @@ def case(path):
     return pytest.param(path, id=name, marks=[pytest.mark.slow] * is_slow)
 
 
+@pytest.mark.worth
 @pytest.mark.parametrize("path", [case(page) for page in PAGES])
 def test_sessions_of_a_page_run(path):
     assert failures(path.read_text(), path.name).failed == 0

@@ -65,6 +65,7 @@ from skdp.planning.persons import of_persons
 from skdp.sensitivity.likeness import AlikeTarget
 from skdp.sensitivity.pairs import PairSource
 from skdp.sensitivity.store import STORE
+from skdp.sensitivity.strata import neighbors
 from tests.known_cases import CASES, extreme_records, target_of, terms
 
 EXACT = LaplaceMechanism(np.inf, code=None)
@@ -443,6 +444,18 @@ def test_a_pair_differs_in_one_person_with_all_records():
         assert another[differs[0]] not in one
 
 
+def test_labels_of_a_person_are_flipped_together():
+    """The last two datasets differ in the labels of one person, which are all alike then."""
+    (X, y, groups), rng = visits(9), np.random.default_rng(0)
+    drawn = Dataset(np.arange(len(y)), y, groups=np.sort(groups))
+    oracle = PublicDataOracle(X, y, groups=groups)
+    *_, one, another = neighbors("labels", oracle, lambda: drawn, rng)
+    assert one.rows.X.tolist() == another.rows.X.tolist()
+    persons = np.repeat(np.arange(8), one.counts)
+    (who,) = set(persons[one.rows.y != another.rows.y])
+    assert len(set(another.rows.y[persons == who])) == 1
+
+
 def test_a_person_far_outside_counts_as_one_of_the_oracle_and_long_ones_are_cut():
     ends = (("X", ((0.0, 1.0),)), ("groups", ((1.0, 3.0),)))
     oracle, target = as_oracle(of_numbered_visits), Told()
@@ -609,6 +622,9 @@ def test_oracles_of_persons_are_for_releases_of_persons():
         lambda: RandomTaskOracle(X, classes=[0, 1], person_noise=0.1): "else None",
         lambda: RandomTaskOracle(X, classes=[0, 1], groups=groups, person_noise=2): "in \\[0, 1\\]",
         lambda: PersonsOracle(records, [0, 1]): "whole numbers of at least 1",
+        lambda: sampled(
+            LogisticRegression(), LaplaceMechanism(9.0), oracle=persons, shares={"check": 0.5}
+        ).plan(N, groups=True): "sampled sensitivity of records",
         lambda: PublicDataOracle(X, y, groups=groups[1:]): "different lengths",
     }
     for call, words in calls.items():

@@ -257,6 +257,7 @@ def test_functions_that_no_other_process_finds(tmp_path):
     assert load(tmp_path).value.predict(x).shape == (60,)
 
 
+@pytest.mark.worth
 @pytest.mark.parametrize("name", ["share\n(percent)", "```", "_|*<b>"])
 def test_a_name_breaks_neither_the_table_nor_the_card(name, tmp_path):
     pd = pytest.importorskip("pandas", reason="needs the 'dataframe' extra")

@@ -77,6 +77,7 @@ def test_a_number_that_was_not_learned_is_said_to_be_the_oracles():
     assert "shift" not in plain.remark
 
 
+@pytest.mark.worth
 def test_a_solver_that_stops_early_is_named_where_a_smaller_tolerance_would_help():
     oracle = RandomTaskOracle(PUBLIC[0], classes=[0, 1, 2])
     loose = private(LogisticRegression(), oracle, epsilon=1e-4)

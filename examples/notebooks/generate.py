@@ -18,6 +18,7 @@ SOURCES = {
     "private_svm": "plot_private_svm.py",
     "private_kde": "plot_private_density.py",
     "private_table": "plot_private_table.py",
+    "nothing_public": "plot_nothing_public.py",
 }
 
 

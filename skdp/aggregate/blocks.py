@@ -21,12 +21,11 @@ from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
 from skdp.estimators.inputs import fit_on, takes
 from skdp.estimators.public_fit import Public, clean_copy
-from skdp.estimators.scores import ClassScores, ResponseScores
+from skdp.estimators.scores import CERTAIN, ClassScores, ResponseScores, move_to
 from skdp.oracles.random_task import RandomTaskOracle
 from skdp.results.simulation import LEAST_DATASETS
 
 OF_BLOCK = " records"  # words for the size of a block
-CERTAIN = 0.996  # the largest score of a student's lesson
 MOST_SIMULATED = 20  # blocks of a simulated release
 FACTORS = np.geomspace(1, 64, 13)  # averages are timid: logits are multiplied by one of these
 
@@ -180,17 +179,6 @@ def sharpen(scores: Matrix, spread: float) -> Matrix:
         if found.var(axis=0).mean() >= spread:
             break
     return found
-
-
-def move_to(means: Matrix, logits: Matrix) -> Matrix:
-    """Return the scores of logits, each column of which is moved to a mean score."""
-    high = 20.0 + np.abs(logits).max(axis=0)  # where all scores are 1, and at -high -1
-    low = -high
-    for _ in range(60):
-        middle = (low + high) / 2
-        below = np.tanh((logits + middle) / 2).mean(axis=0) < means
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.tanh((logits + low) / 2)
 
 
 N_RULES, N_DATASETS = 1000, 20

@@ -152,11 +152,12 @@ def n_records(container: Container) -> int:
         return container.shape[0]
     kind = type(container)
     name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")
-    lines = [f"X.{each}()" for each in ("to_native", "collect", "compute") if hasattr(kind, each)]
-    lines += ["polars.from_arrow(X)"] * hasattr(kind, "to_pylist")  # of pyarrow
+    known = "to_native", "toPandas", "df", "collect", "compute", "to_pandas"
+    lines = [f"X.{each}()" for each in known if hasattr(kind, each)]
     raise TypeError(
         "Records must come as a numpy array, a sparse matrix, a pandas or polars frame or series, "
-        f"or a list. Got {name}. Convert it, as by {[*lines, 'numpy.asarray(X, dtype=float)'][0]}."
+        "or a list; only ClassTables, CountTarget and MeanTarget take a table of an engine. "
+        f"Got {name}: convert it, as by {[*lines, 'numpy.asarray(X, dtype=float)'][0]}."
     )
 
 

@@ -31,9 +31,10 @@ class NeighboringRelation(Enum):
 
 
 RELEASED_LAW = "law released for"  # words for an oracle that was learned from private data
-TWO = "of the two records"
+TWO, LABEL = "of the two records", "the label differs"
 STRATA = {
     "classes": f"whether none, one or both {TWO} are of the rarest class",
+    "labels": f"whether none, one or both {TWO} are of the rarest class, or only {LABEL}",
     "thirds": f"whichever third of the responses one {TWO} is of",
 }
 CLIPPED = (
@@ -92,7 +93,7 @@ class PrivacyGuarantee:
     code : str or None, default=None
         The public code in which the noise was added, and from how many public fits it was learned;
         None where the noise was added to the value as it is.
-    strata : {"classes", "thirds"} or None, default=None
+    strata : {"classes", "labels", "thirds"} or None, default=None
         In which strata of pairs gamma holds, each by itself; None where all pairs are one.
     least_share : float or None, default=None
         Smallest share of a class in the oracle's datasets, where strata are of classes.
@@ -205,7 +206,8 @@ class PrivacyGuarantee:
             promise += f", {STRATA[self.strata]}" if self.strata in STRATA else ""
             if unit == "person":
                 promise = promise.replace(TWO, f"{TWO}, one drawn of each person,")
-            is_twice = self.strata == "classes" and not self.least_share
+                promise = promise.replace(LABEL, "the labels of a person differ")
+            is_twice = self.strata in ("classes", "labels") and not self.least_share
             promise += ", where each class occurs at least twice" if is_twice else ""
             promise += f", said with confidence {sure:g}" if sure is not None else ""
             yield f"{promise}. {unit.capitalize()}s unlike these may not be covered."

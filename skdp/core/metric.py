@@ -28,11 +28,17 @@ class KnownMetric:
     So of any two numbers of an output it says which matters more, and their changes can be
     compared. The numbers of one point lie side by side, one for each of `n_outputs`. Where the
     points `are_alike`, nothing is known of one that is not known of all, unless pilots show it.
+
+    Where public `axes` are given, along which the points vary around their mean, each row for one,
+    the numbers of all points are followed by the mean response of each output. A record moves it by
+    `moves` at most.
     """
 
     matrix: NDArray[np.float64]
     n_outputs: int = 1
     are_alike: bool = False
+    axes: NDArray[np.float64] | None = None
+    moves: NDArray[np.float64] | None = None
 
 
 OutputMetric: TypeAlias = NDArray[np.float64] | LocalMetric | KnownMetric

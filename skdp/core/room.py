@@ -245,7 +245,10 @@ def check_unpatched() -> None:
     """Refuse a method of an installed estimator that was replaced by code of another package."""
     for owner in {base for kind in _subclasses(BaseEstimator) for base in kind.__mro__}:
         home = owner.__module__.partition(".")[0]
+        own = vars(sys.modules.get(owner.__module__, owner))
         for name, method in vars(owner).items():
+            if not isinstance(method, FunctionType) or _is_of(method, own):
+                continue  # most: whose packages need not be listed
             for package in {*_packages_of(method)} - TRUSTED - {home}:
                 if origin_of(home) in (None, origin_of(package)):
                     continue  # the user's own class, or two packages of one distribution
@@ -261,6 +264,11 @@ def _subclasses(kind: Any) -> Iterator[type]:
     for inheriting in kind.__subclasses__():
         yield inheriting
         yield from _subclasses(inheriting)
+
+
+def _is_of(method: FunctionType, module: Any) -> bool:
+    """Whether a function is of a module, and wraps none."""
+    return type(method) is FunctionType and method.__globals__ is module and not vars(method)
 
 
 def _packages_of(method: object) -> Iterator[str]:

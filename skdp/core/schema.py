@@ -62,7 +62,7 @@ class Form:
     @classmethod
     def of(cls, container: Container) -> Form:
         """Read the form of a container."""
-        kind = type(container)
+        kind = Elsewhere if isinstance(container, Elsewhere) else type(container)
         if belongs_to(container, "pandas", "polars") and len(container.shape) == 1:
             return cls(kind, (), (container.dtype,), (container.name,))
         if isinstance(container, Elsewhere) or belongs_to(container, "pandas", "polars"):

@@ -65,6 +65,8 @@ class Target(Keyed, ABC):
         A fit to public records, which names the columns and classes of the numbers.
     y_range : (float, float) or None
         The public range of the responses, where one is declared.
+    class_strata : {"classes", "labels"}
+        The strata of pairs where classes are declared. By default "classes".
     n_fits : int or None
         Number of fits to private records; None, the default, for one evaluation.
     n_public_fits : int
@@ -107,6 +109,7 @@ class Target(Keyed, ABC):
     estimator: Estimator = None
     public_fit: Estimator = None
     y_range: tuple[float, float] | None = None
+    class_strata: str = "classes"
     n_fits: int | None = None
     n_public_fits: int = 0
     adds_noise: bool = False

@@ -30,7 +30,15 @@ from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
 from skdp.estimators.inputs import fit_on, reorder, takes
 from skdp.estimators.public_fit import clean_copy
-from skdp.estimators.scores import Reader, kind_of, reader_of
+from skdp.estimators.scores import (
+    CERTAIN,
+    LARGEST_SCORE,
+    ClassScores,
+    Reader,
+    kind_of,
+    move_to,
+    reader_of,
+)
 
 # Anchors where the user asks for no other number, and how many times as many records are drawn to
 # find as many different ones.
@@ -136,9 +144,16 @@ def check_predictions(release: PredictionTarget, estimator: Estimator) -> None:
 
 
 def anchors_of(
-    release: PredictionTarget, estimator: Estimator, source: Any, schema: DatasetForm
+    release: PredictionTarget,
+    estimator: Estimator,
+    source: Any,
+    schema: DatasetForm,
+    times: float = 1,
 ) -> Container:
-    """Return the anchors in the form of the data, given or drawn by ``source.public_dataset``."""
+    """Return the anchors in the form of the data, given or drawn by ``source.public_dataset``.
+
+    Up to some `times` as many are drawn, as far as there are different ones.
+    """
     form, given = schema.parts.X, release.anchors
     if given is not None:
         try:
@@ -152,8 +167,9 @@ def anchors_of(
     if kind_of(estimator) not in ("classifier", "regressor"):
         drawn = source.public_dataset(n_anchors, schema, ANCHOR_DATASET)
         return first_of_each(drawn).X
-    drawn = source.public_dataset(DRAWN * n_anchors, schema, ANCHOR_DATASET).X
-    return form.convert(different_records(drawn, n_anchors, least=n_anchors))
+    most = int(times * n_anchors)
+    drawn = source.public_dataset(DRAWN * most, schema, ANCHOR_DATASET).X
+    return form.convert(different_records(drawn, most, least=n_anchors))
 
 
 def predictions_of(
@@ -176,9 +192,15 @@ def predictions_of(
 
 
 class Predictions(Target):
-    """The target of :class:`skdp.PredictionTarget`: scores of an estimator at public anchors."""
+    """The target of :class:`skdp.PredictionTarget`: scores of an estimator at public anchors.
+
+    Where public `axes` are given, along which scores vary around their mean, the mean response of
+    the records follows the scores. What is decoded of a code is then carried along the axes to all
+    `rows`, the first of which are the anchors, and moved to the released mean.
+    """
 
     fits_estimator = True
+    is_decoded = False
 
     def __init__(
         self,
@@ -187,6 +209,8 @@ class Predictions(Target):
         reader: Reader,
         anchors: Container,
         n_samples: int,
+        rows: Container = None,
+        axes: Matrix | None = None,
     ):
         self.estimator = alone(estimator)
         self.student = self.estimator if student is None else alone(student)
@@ -195,7 +219,11 @@ class Predictions(Target):
         self.n_samples = n_samples
         self.allow_nan = takes(estimator, "allow_nan")
         self._seeds = seed_names(self.estimator)
-        self.key_parts = (self.estimator, self.student, reader, anchors, n_samples)
+        self.rows, self.axes = rows, axes
+        self.size = reader.n_columns * n_records(anchors)
+        if isinstance(reader, ClassScores):
+            self.class_strata = "labels"
+        self.key_parts = (self.estimator, self.student, reader, anchors, n_samples, rows, axes)
         self.released = f"predictions at {n_records(anchors)} public records"
         self.description = (
             f"predictions of {describe(estimator)} at {n_records(anchors)} public records"
@@ -205,8 +233,16 @@ class Predictions(Target):
     def __call__(self, *parts: Container, seed: int) -> Matrix:
         """Fit on the dataset, in an order that the seed makes, and read the scores."""
         fitted = clone(self.estimator).set_params(**dict.fromkeys(self._seeds, seed))
+        dataset = reorder(Dataset(*parts), seed)
+        responses = None if self.axes is None else self.reader.scores_of(dataset.y)  # type: ignore[union-attr]
         with seeded(seed):
-            return self.read(fit_on(fitted, reorder(Dataset(*parts), seed)))
+            return self.value_of(self.read(fit_on(fitted, dataset)), responses)
+
+    def value_of(self, scores: Matrix, responses: Matrix | None) -> Matrix:
+        """Return scores, followed by the mean of the scores of responses where there are axes."""
+        if self.axes is None or responses is None:
+            return scores
+        return np.concatenate([scores.ravel(), responses.mean(axis=0)])
 
     def read(self, fitted: Estimator) -> Matrix:
         """Return the scores of a fitted estimator, a vector where there is one for each anchor."""
@@ -215,16 +251,41 @@ class Predictions(Target):
 
     def restore(self, value: Matrix) -> Estimator:
         """Fit a student to released scores."""
-        scores = np.reshape(value, (n_records(self.anchors), -1))
+        value = np.ravel(value)
+        rows, scores = self.anchors, value[: self.size].reshape(n_records(self.anchors), -1)
+        if self.is_decoded:
+            rows, scores = self.rows, self._at_rows(scores, value[self.size :])
         with warnings.catch_warnings(), seeded(0):  # else what a private fit drew shows in it
             warnings.simplefilter("ignore")  # of a fit to noisy scores
-            taught = self.reader.teach(self.student, self.anchors, scores, self.n_samples)
+            taught = self.reader.teach(self.student, rows, scores, self.n_samples)
             return clean_copy(taught)
+
+    def _at_rows(self, scores: Matrix, means: Matrix) -> Matrix:
+        """Carry scores along the axes to all rows, and move them to the mean responses."""
+        assert self.axes is not None  # or nothing was decoded so
+        width = self.reader.n_columns
+        constant = np.tile(np.eye(width), len(scores))
+        along = np.linalg.pinv(np.vstack([constant, self.axes[:, : self.size]]).T)[width:]
+        found = means + (along @ scores.ravel() @ self.axes).reshape(-1, width)
+        if not isinstance(self.reader, ClassScores):
+            return found
+        logits = 2 * np.arctanh(np.clip(found, -CERTAIN, CERTAIN))
+        return move_to(np.clip(means, -LARGEST_SCORE, LARGEST_SCORE), logits)
+
+    def with_noise(self, mechanism: Any, sensitivity: float, errors: Matrix | None) -> Target:
+        """Return a copy that restores decoded scores, where there is a code along the axes."""
+        decoded = copy.copy(self)
+        decoded.is_decoded = self.axes is not None and mechanism.geometry.code is not None
+        return decoded
 
     def output_metric(self, *dataset: Container) -> KnownMetric:
         """Count all anchors alike."""
-        size = self.reader.n_columns * n_records(self.anchors)
-        return KnownMetric(np.ones(size), self.reader.n_columns, are_alike=True)
+        ones, width = np.ones(self.size), self.reader.n_columns
+        if self.axes is None:
+            return KnownMetric(ones, width, are_alike=True)
+        moves = self.reader.moves / self.n_samples  # type: ignore[union-attr]
+        matrix, axes = np.append(ones, np.zeros(width)), self.axes[:, : self.size]
+        return KnownMetric(matrix, width, are_alike=True, axes=axes, moves=moves)
 
 
 def different_records(X: Container, most: int, least: int) -> Container:

@@ -22,6 +22,7 @@ from skdp.estimators.public_fit import fit_seeded
 
 # A score of -1 or 1 says that a class is impossible or certain, which no noisy score can.
 LARGEST_SCORE = 0.98
+CERTAIN = 0.996  # the largest score whose logit is moved
 
 FARTHEST = 3.0  # standard deviations of the oracle's responses to which a prediction is clipped
 
@@ -256,3 +257,14 @@ def drawn_labels(shares: Matrix) -> tuple[NDArray[np.intp], Matrix]:
     each = np.maximum(n_copies * shares, 1) / np.maximum(counts, 1)
     weights = np.take_along_axis(each, places, axis=1)
     return places, weights / weights.mean(axis=1, keepdims=True)
+
+
+def move_to(means: Matrix, logits: Matrix) -> Matrix:
+    """Return the scores of logits, each column of which is moved to a mean score."""
+    high = 20.0 + np.abs(logits).max(axis=0)  # where all scores are 1, and at -high -1
+    low = -high
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = np.tanh((logits + middle) / 2).mean(axis=0) < means
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.tanh((logits + low) / 2)

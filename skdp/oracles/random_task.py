@@ -41,8 +41,9 @@ class RandomTaskOracle(ShippedOracle):
     ----------
     X : array-like, sparse matrix, or frame of pandas or polars, shape (n_records, n_features)
         The public records, finite. Referenced, not copied (lists are). A constant feature has no
-        weight. A frame may hold categories and strings, each value of which counts as a feature,
-        and missing entries, which count as the mean of numbers and as no category.
+        weight. A frame may hold categories and strings, each value of which counts as a feature, or
+        each word that 1 % of the records have where most values are different. Missing entries
+        count as the mean of numbers and as no category.
     classes : array-like of shape (n_classes,), default=None
         The labels; with None the response is real.
     noise : float or None, default=None
@@ -285,12 +286,24 @@ def _as_numbers(X: Container) -> Container:
     return sparse.hstack(blocks, format="csr")
 
 
+def _words_in(texts: NDArray) -> Container:
+    """Return a column for each word that is not rare: whole texts teach nothing of others."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    try:
+        return CountVectorizer(binary=True, min_df=0.01).fit_transform(texts)
+    except ValueError:  # all are rare, as in a column of names
+        return sparse.csr_array((len(texts), 0))
+
+
 def _block(column: NDArray) -> Container:
     """Return a column of numbers, or one for each other value of a column."""
     texts = np.array([str(value) for value in column])
     held = ~np.isin(texts, _GAPS)
     if any(isinstance(value, str) for value in column) or column.dtype.kind not in "fiubO":
         values, codes = np.unique(texts[held], return_inverse=True)
+        if len(values) > held.sum() / 2:
+            return _words_in(np.where(held, texts, ""))
         entries = np.ones(len(codes)), (np.flatnonzero(held), codes)
         return sparse.csr_array(entries, shape=(len(column), len(values)))
     numbers = np.array(np.where(held, column, np.nan), dtype=np.float64)

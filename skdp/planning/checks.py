@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import chain
+from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ from skdp.planning.labels import check_responses, oracle_of, public_classes
 from skdp.planning.making import check_mechanism
 from skdp.planning.ways import Parameters, Way, way_of
 from skdp.results.expected import check_expect
+from skdp.results.shares import split
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -187,8 +189,11 @@ def check_parameters(given: Parameters) -> Way:
             "The 'classes' parameter of PrivateEstimator must list the labels, such as "
             f"[0, 1]. Got {shown(labels)}."
         )
+    mechanism, shares = split(given)
+    if shares.total:
+        given = SimpleNamespace(**vars(given) | {"mechanism": mechanism})
     way = way_of(given)
-    kind = way.kind
+    way.shares, kind = shares, way.kind
     check_configuration(estimator)
     kind.check(estimator)
     way.check()

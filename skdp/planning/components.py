@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from skdp.codes.encoder import n_components
 from skdp.core.dataset import Dataset
 from skdp.core.types import Estimator
 from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
@@ -18,19 +18,6 @@ from skdp.estimators.components import PublicComponents
 from skdp.estimators.public_fit import fit_seeded
 from skdp.planning.labels import labels_in, outputs_of
 from skdp.planning.ways import Way
-
-MOST = 40  # with more no table had a better score
-
-
-def n_components(n_samples: int, epsilon: float, n_classes: int) -> int:
-    """Return the number of components that epsilon resolves; two order three classes.
-
-    In whitened components a record moves p numbers of a class by 1 / n each. So their noise grows
-    with p^3 / (n epsilon)^2, and the signal of the p-th falls with 1 / p^2: a square root balances
-    them. The 5 was measured.
-    """
-    least = max(min(n_classes - 1, 2), 1)
-    return round(float(np.clip(math.sqrt(n_samples * epsilon / (5 * n_classes)), least, MOST)))
 
 
 def with_components(way: Way, records: Dataset) -> Way:

@@ -39,6 +39,7 @@ from skdp.mechanisms.noise import OperatingSystemBytes
 from skdp.plan import ReleasePlan, check_chooses
 from skdp.planning.worth import advise, warn_of_worth
 from skdp.results.names import check_names
+from skdp.results.shares import NO_SHARES, Shares
 from skdp.sensitivity.base import Sensitivity, refuse_zero
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.encoded import check_pilots_within, encoded
@@ -110,6 +111,7 @@ class Draft:
     scoring: Scoring = None
     made_up: Oracle | None = None
     names: list[str] | None = None
+    shares: Shares = NO_SHARES
     unit: str = "record"
     accountant: PrivacyAccountant | None = None
     expect: Mapping[str, float] | None = None
@@ -145,6 +147,7 @@ def make_plan(draft: Draft) -> ReleasePlan:
         seconds=0.0 if oracle is None else perf_counter() - start,
         settled=(draft.target, known, content_of(draft.target)),
         names=draft.names,
+        shares=draft.shares,
         unit=draft.unit,
         gaps=gaps,
         accountant=draft.accountant,
@@ -177,8 +180,9 @@ def check_draft(draft: Draft) -> frozenset[int] | None:
     if oracle is not None and not isinstance(sensitivity, KnownSensitivity):
         gaps = frozenset(gaps_in(sensitivity.public_dataset(draft.n_samples, draft.schema).X))
         check_gaps(draft.example.X, gaps)
+    draft.shares.check_fits(draft)
     promise = replace(least_promise(mechanism, sensitivity), unit=draft.unit)
-    for weakness in weaknesses(promise, draft.n_samples):
+    for weakness in weaknesses(draft.shares.whole(promise), draft.n_samples):
         warn(f"The promise is weak: {weakness}.")
     return gaps
 
@@ -187,8 +191,9 @@ def rehearse(draft: Draft, mechanism: Mechanism, known: Any) -> Any:
     """Release a public value before private data are read; return the final sensitivity."""
     target, shape, within = draft.target, known.shape, draft.target.within
     code = mechanism.geometry.code
-    if isinstance(draft.sensitivity, KnownSensitivity) and not target.fits_estimator:
-        # what fits may fail on made-up records
+    is_known = isinstance(draft.sensitivity, KnownSensitivity) and not draft.sensitivity.key
+    if is_known and not target.fits_estimator:
+        # what fits may fail on made-up records, and a bound with a key was made for its target
         tried, found = try_on_made_up(target, draft.schema, draft.sensitivity)
         shape, within = tried if shape is None else shape, found if within is None else within
     if shape is None and (code or mechanism.most_values):  # too many numbers may be refused

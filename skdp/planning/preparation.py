@@ -75,6 +75,7 @@ def prepare(way: Way, example: Dataset, scoring: Scoring = None, is_private: boo
         made_up=made_up,
         accountant=given.accountant,
         expect=given.expect,
+        shares=way.shares,
         unit=way.unit,
         public=public,
         predictions=predictions,
@@ -111,7 +112,11 @@ def _predictions(way: Way, public: Public) -> Callable[[], Target] | None:
     n_columns = len(public.classes[0]) if public.classes else np.size(public.dataset.y[:1])
     n_anchors = N_ANCHORS if n_columns <= 2 else max(LEAST_ANCHORS, N_ANCHORS // n_columns)
     release = kind_of_release(PredictionTarget(n_anchors=n_anchors))
-    return partial(release.target, way.given.estimator, public)
+
+    def target() -> Target:
+        return release.coded(release.target(way.given.estimator, public), public, "learned")
+
+    return target
 
 
 def _public_records(

@@ -388,6 +388,6 @@ def release_oracle(
     draft = draft_tables(chosen, mechanism, dataset, None, random_state)
     plan = make_plan(replace(draft, unit=unit, prepare=partial(check_declared, schema, None)))
     private = draft.example if groups is None else plan.records_of(rows)
-    released = plan.run(private, plan.pay(pays, random_state))
+    released = plan.release(private, pays, random_state)
     assert released.oracle is not None
     return released.oracle

@@ -6,7 +6,9 @@ class and a row of `WAYS`, for a value of the parameter `sensitivity`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from numbers import Real
@@ -16,10 +18,13 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdp.accounting.accountant import PrivacyAccountant
-from skdp.aggregate.blocks import Blocks
+from skdp.aggregate.blocks import N_RULES, Blocks, Rules
+from skdp.aggregate.code import axes_of
 from skdp.aggregate.target import SampleAndAggregate, bind_blocks, check_blocks
+from skdp.codes.encoder import MOST_COMPONENTS
 from skdp.core.checks import shown
-from skdp.core.dataset import Dataset
+from skdp.core.code import PublicCode
+from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.oracle import Oracle
 from skdp.core.target import Target, is_auto, replaces
 from skdp.core.types import Container, Estimator, Seed
@@ -30,13 +35,14 @@ from skdp.estimators.members import last_step
 from skdp.estimators.parameters import ParameterTarget
 from skdp.estimators.precautions import check_members, has_parameters
 from skdp.estimators.predictions import (
+    Predictions,
     PredictionTarget,
     anchors_of,
     check_predictions,
     predictions_of,
 )
 from skdp.estimators.public_fit import Public
-from skdp.estimators.scores import kind_of
+from skdp.estimators.scores import RecordScores, kind_of
 from skdp.estimators.trees import LeafTarget, is_tree
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.fitted_function import FittedFunctionTarget
@@ -46,6 +52,7 @@ from skdp.oracles.adapters import as_oracle
 from skdp.planning.making import Draft, deviation_of
 from skdp.planning.perturbed import PerturbedTarget, is_perturbed
 from skdp.planning.tables import check_declared, check_schema, draft_tables, made_up
+from skdp.results.shares import NO_SHARES
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity, as_prior, as_sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
@@ -53,6 +60,8 @@ from skdp.sensitivity.preconditions import EstimatorRule
 from skdp.sensitivity.sampler import SensitivitySampler
 from skdp.tables.engines import engine_table
 from skdp.tables.release import ClassTables
+
+N_ROWS = 10  # times the anchors that a student learns of, over the number of classes
 
 
 class Kind:
@@ -103,6 +112,10 @@ class Kind:
             return name_weights(LeafTarget(estimator, public.fit), public)
         return name_weights(ParameterTarget(estimator, self.release, public.fit), public)
 
+    def coded(self, target: Any, public: Public, code: PublicCode | str) -> Target:
+        """Return the target for a code that is learned from pilots, or was."""
+        return target
+
     def known_target(self, estimator: Estimator, public: Public) -> Any:
         """Make the target whose sensitivity is known on paper."""
         return KnownTarget(estimator, public.fit, public.n_samples)
@@ -124,6 +137,26 @@ class Taught(Kind):
         anchors = anchors_of(self.release, estimator, public.source, public.schema)
         given = public.fit, public.dataset, anchors, public.n_samples
         return name_weights(predictions_of(self.release, estimator, *given), public)
+
+    def coded(self, target: Predictions, public: Public, code: PublicCode | str) -> Target:
+        """Add the axes of random rules, where these suit the records."""
+        reader, release = target.reader, self.release
+        is_plain = isinstance(code, PublicCode) and code.size == target.size
+        if is_plain or isinstance(reader, RecordScores):
+            return target
+        n, width = n_records(target.anchors), reader.n_columns
+        given = target.estimator, public.source, public.schema
+        rows = anchors_of(release, *given, times=max(1, N_ROWS / max(2, width)))
+        with suppress(ValueError, TypeError):  # records that no rule can tell apart
+            rules, rng = Rules.of(reader, rows, public), np.random.default_rng(0)
+            axes, _ = axes_of(rules.truths(max(200, N_RULES // width), rng), width)
+            leading = axes[width:][: min(MOST_COMPONENTS, n * width // 3)]
+            parts = target.estimator, release.student, reader
+            anchors = take_records(rows, np.arange(n))
+            leading = leading * math.sqrt(n_records(rows) * width)
+            found = Predictions(*parts, anchors, target.n_samples, rows, leading)
+            return name_weights(found, public)
+        return target
 
 
 class OnLattice(Kind):
@@ -202,6 +235,7 @@ class Parameters(Protocol):
     prior: Any
     accountant: PrivacyAccountant | None
     expect: Any
+    shares: Any
     unit: str | None
     records_per_person: float
     random_state: int | None
@@ -216,6 +250,7 @@ class Way:
     draws = False  # whether records are drawn at which predictions can be read
     takes_weights = True
     unit = "record"  # what the promise is about
+    shares = NO_SHARES  # of counts beside the release
     rule: EstimatorRule | None = None  # for the only estimator that a bound is of
 
     def __init__(self, given: Parameters):
@@ -297,8 +332,13 @@ class Way:
 
     def bind(self, sensitivity: Any, public: Public) -> tuple[Target, Sensitivity, Mechanism]:
         """Make the target of one estimator, its sensitivity, and the mechanism."""
-        target = self.kind.target(self.given.estimator, public)
+        target, code = self.kind.target(self.given.estimator, public), self.code(sensitivity)
+        target = target if code is None else self.kind.coded(target, public, code)
         return target, sensitivity, self.given.mechanism
+
+    def code(self, sensitivity: Any) -> PublicCode | str | None:
+        """Return the code of a sampled sensitivity, or how to come by one."""
+        return None
 
     @property
     def seed(self) -> Seed:
@@ -327,6 +367,10 @@ class Sampled(Way):
                 "a SensitivitySampler, which has an oracle of its own."
             )
 
+    def code(self, sensitivity: Any) -> PublicCode | str | None:
+        mechanism = self.given.mechanism
+        return mechanism.code if math.isfinite(mechanism.guarantee().epsilon) else None
+
 
 class Estimated(Way):
     """A sensitivity that was sampled earlier."""
@@ -334,6 +378,9 @@ class Estimated(Way):
     def __init__(self, given: Parameters):
         super().__init__(given)
         self.draws = given.prior is not None
+
+    def code(self, sensitivity: Any) -> PublicCode | str | None:
+        return sensitivity.geometry.code
 
     @property
     def seed(self) -> Seed:
@@ -516,7 +563,7 @@ class Tables(Proved):
         n = None if self.unit == "person" else example.n_records  # the plan counts persons
         check = partial(check_declared, chosen.schema, n)
         others = {"accountant": given.accountant, "expect": given.expect, "unit": self.unit}
-        return replace(drafted, prepare=check, **others)
+        return replace(drafted, prepare=check, shares=self.shares, **others)
 
 
 WAYS: dict[Any, type[Way]] = {

@@ -123,7 +123,8 @@ def _score_of_predictions(
 
     def read(value: Matrix) -> Matrix:  # models are restored, so that only students are fitted
         fitted = plan.target.restore(value.reshape(plan.sensitivity.shape))
-        return np.ravel(target.read(fitted))
+        scores = target.read(fitted)
+        return np.ravel(target.value_of(scores, scores.reshape(len(scores), -1)))
 
     values, differences = values[:MOST_PILOTS], differences[:MOST_PILOTS]
     firsts, seconds = (np.array([*map(read, each)]) for each in (values, values - differences))
@@ -140,6 +141,7 @@ def _score_of_predictions(
     rng, _ = streams(simulation.seed, score_key(simulation.n_datasets + 1))
 
     def release(value: Matrix, _: Matrix | None) -> list[Estimator]:
-        return [target.restore(mechanism.release(read(value), size, rng))]
+        released = mechanism.release(read(value), size, rng)
+        return [target.with_noise(mechanism, size, None).restore(released)]
 
     return float(simulation.scores_of(release, plan.scoring).expecting(plan.expect))

@@ -30,7 +30,7 @@ class ScoreAt(NamedTuple):
     error: float
 
     def __str__(self) -> str:
-        return f"{short_score(self.score)} +- {self.error:.1g}"
+        return f"{short_score(self.score)} +- {np.ceil(round(100 * self.error, 6)) / 100:.2g}"
 
     def __repr__(self) -> str:
         return str(self)
@@ -64,6 +64,8 @@ class ExpectedScore:
         Score of the model of public records alone, where these have labels.
     rows : tuple of float, default=()
         The majorities of the printed table; empty for none.
+    ease : ndarray of float of shape (n_tasks,) or None, default=None
+        How well each task can be predicted, in the terms of its maker; None without accuracies.
     expect : dict of str to float or None, default=None
         The ``majority`` and the ``exact`` score that somebody expects.
 
@@ -94,6 +96,7 @@ class ExpectedScore:
     errors: Matrix | float = 0.0
     public: Matrix | None = None
     rows: tuple[float, ...] = ()
+    ease: Matrix | None = None
     expect: Mapping[str, float] | None = None
 
     @property
@@ -112,12 +115,14 @@ class ExpectedScore:
         majority : float or None, default=None
             The score of a guess. None takes 0, that of a regression in R2.
         exact : float or None, default=None
-            The score of the best model. None takes half of the way from a guess to 1.
+            The score of the best model. None takes the mean over tasks of modest difficulty: all
+            but the easiest, for two classes those with an area under the curve of .65 to .85. For
+            a regression it takes half of the way from a guess to 1.
 
         Returns
         -------
         ScoreAt
-            The score and its standard error.
+            The score and its standard error, or without `exact` the deviation between tasks.
 
         Raises
         ------
@@ -130,6 +135,8 @@ class ExpectedScore:
                 f"of {self.records}: state 'expect' for classifiers and regressors."
             )
         m = 0.0 if majority is None else majority
+        if exact is None and self.ease is not None:
+            return self._at_modest(m)
         e = (1 + m) / 2 if exact is None else exact
         centered = np.column_stack([np.ones_like(self.exact), self.majority - m, self.exact - e])
         exponents = -(centered[:, 1:] ** 2).sum(axis=1) / (2 * WIDTH**2)
@@ -140,6 +147,21 @@ class ExpectedScore:
         off = (lost - centered @ smoother @ lost) ** 2 + np.square(self.errors)
         error = math.sqrt(np.average(off, weights=weights) * (smoother[0] ** 2).sum())
         return ScoreAt(float(np.clip(e - smoother[0] @ lost, least, max(e, least))), error)
+
+    def _at_modest(self, m: float) -> ScoreAt:
+        """Return the score on modest tasks; what they gain falls with m, and is 0 from 1 on."""
+        from scipy.interpolate import PchipInterpolator  # its import takes time
+
+        assert self.ease is not None
+        modest, gain = self.ease < self.ease.max(), self.private - self.majority
+        nearest = np.abs(self.majority[:, None] - self.rows).argmin(axis=1)
+        groups = [modest & (nearest == i) for i in range(len(self.rows))]
+        points = [
+            (self.majority[g].mean(), gain[g].mean(), gain[g].std()) for g in groups if g.any()
+        ]
+        known, *read = np.array([*points, (1.0, 0.0, 0.0), (2.0, 0.0, 0.0)]).T
+        gained, spread = PchipInterpolator(known, np.transpose(read))(max(m, known[0]))
+        return ScoreAt(float(m + gained), float(spread))
 
     def break_even(self, majority: float | None = None) -> float:
         """Return the least score of the best model from which a release clearly beats a guess.
@@ -167,7 +189,8 @@ class ExpectedScore:
         if self.expect is not None:
             return self._beats(**self.expect)
         if self.rows:  # half-way from most of the guesses to 1
-            return 2 * sum(self._beats(majority) for majority in self.rows) >= len(self.rows)
+            beaten = [self._beats(majority, (1 + majority) / 2) for majority in self.rows]
+            return 2 * sum(beaten) >= len(beaten)
         gain = self.private - self._reference
         return not gain.mean() <= standard_error(gain)
 
@@ -196,6 +219,8 @@ class ExpectedScore:
             m = self.expect.get("majority", 0.0)
             guess = f"the majority is {m:.2f} and " if "majority" in self.expect else ""
             best = f"{guess}the best model has {self.expect.get('exact', (1 + m) / 2):.2f}"
+            if "exact" not in self.expect and self.ease is not None:
+                best = f"{guess}the task is of modest difficulty"
             return f"{self.at(**self.expect)} if {best}; beats a guess {_from(self.break_even(m))}"
         if self.records == MADE_UP_TABLES:
             return f"{self.scoring} {'; '.join(self._of_tables())} (on {self.records})"

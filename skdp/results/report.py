@@ -17,6 +17,7 @@ from skdp.accounting.spend import loss_of
 from skdp.accounting.tally import BudgetTotal
 from skdp.core.checks import shown, wrapped
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
+from skdp.results.expected import ScoreAt
 from skdp.results.names import percent, versions
 
 FALSE_POSITIVE_RATES = (0.01, 0.001)
@@ -92,6 +93,8 @@ class PrivacyReport:
     stated : dict of str to str
         What the owner of the records stated, by the parameter of `report`. The report asks for
         what is empty.
+    score : ScoreAt or None, default=None
+        The accuracy on the private records, if a share of epsilon paid for it.
 
     Examples
     --------
@@ -113,6 +116,7 @@ class PrivacyReport:
     checks: tuple[str, ...]
     versions: dict[str, str]
     stated: dict[str, str]
+    score: ScoreAt | None = None
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -123,6 +127,8 @@ class PrivacyReport:
         """Yield what the owner states, and ask for the rest by name."""
         if not math.isinf(self.guarantee.epsilon):
             yield "Made of private records, with noise. None of the records is part of it."
+        if self.score is not None:
+            yield f"Share of the private records for which it is right: {self.score}."
         for name, said in ASKED.items():
             stated = self.stated[name] or f'(please state it: report({name}="..."))'
             yield f"{said}: {stated}"
@@ -165,7 +171,7 @@ class PrivacyReport:
             )
         for rate, found in self.true_positive_rates.items():
             said = (
-                f"{unit.capitalize()}s found by a test that is wrong for {percent(rate)} of others"
+                f"{unit.capitalize()}s found by a test that names {percent(rate)} of others wrongly"
             )
             yield said, percent(found)
 
@@ -175,9 +181,9 @@ class PrivacyReport:
         if promise.gamma:
             yield (
                 f"For {percent(promise.gamma)} of the pairs of tables (gamma) nothing is promised: "
-                f"the release may show more of the {promise.unit} in which they differ. Nobody "
-                f"knows which {promise.unit}s these are, but unusual ones are at risk. Records "
-                "unlike the public ones may not be covered."
+                f"the release may show more of the {promise.unit} in which they differ. Each "
+                f"{promise.unit} like the public ones has this chance. Unusual ones are at risk, "
+                "and those unlike the public ones may not be covered."
             )
         if promise.delta:
             yield "With a probability of at most 0.001 somebody becomes surer than that."
@@ -201,7 +207,8 @@ class PrivacyReport:
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
         """Yield each heading with its paragraphs, or with its rows of a sentence and a number."""
         kind, *said_of_it = self.guarantee.sentences()
-        formal, conditions = said_of_it[:1], said_of_it[1:]
+        formal = said_of_it[:1]
+        conditions = [said for said in said_of_it[1:] if not said.startswith("Other releases")]
         used = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         more = "Each further release of the same records adds to what can be learned."
         checks = self.checks or (
@@ -209,7 +216,9 @@ class PrivacyReport:
             "can find errors of the software: skdp.audit tries it, report(audit=...) shows how.",
         )
         unit = self.guarantee.unit
-        known = f"By somebody who has the release, all other {unit}s, and any computer:"
+        known = f"By somebody who has the release, all other {unit}s, and any computer"
+        gamma = percent(self.guarantee.gamma)
+        known += f". For {gamma} it may be more:" if self.guarantee.gamma else ":"
         average = (
             "The share of right guesses is an average over all results that the noise can give. "
             "How sure somebody becomes is for the one result that shows most."
@@ -283,6 +292,7 @@ class PrivacyReport:
             "checks": list(self.checks),
             "versions": self.versions,
             "stated": self.stated,
+            "score": self.score and self.score._asdict(),
         }
 
     def to_json(self) -> str:
@@ -299,8 +309,7 @@ class PrivacyReport:
 def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
     """Describe the promise of a release and the charged ones before it."""
     if promise.alone:
-        start = "It was charged to no ledger. All such releases of its process, up to this one,"
-        return f"{start} cost together {budget}."
+        return f"No ledger counts it with those of others; those of this process cost {budget}."
     of_record = ", for one record" if promise.unit == "person" else ""
     return f"With all earlier releases of its ledger{of_record}: {budget}."
 
@@ -311,6 +320,7 @@ def make_report(
     law: NoiseLaw | None,
     budget: BudgetTotal,
     checks: tuple[str, ...] = (),
+    score: ScoreAt | None = None,
     **stated: str,
 ) -> PrivacyReport:
     """Compute what an attacker gains from the law of the noise, or from epsilon and delta."""
@@ -332,6 +342,7 @@ def make_report(
         checks,
         versions(LIBRARIES),
         {name: stated.get(name, "") for name in ASKED},
+        score,
     )
 
 

@@ -74,8 +74,8 @@ class Simulation:
     """Where the datasets come from, in turn, if not from the oracle."""
 
     @cached_property
-    def datasets(self) -> list[tuple[Matrix, Matrix | None, Dataset]]:
-        """The values, those with noise of a target that adds it, and the records to score."""
+    def datasets(self) -> list[tuple[Matrix, Matrix | None, Dataset, float]]:
+        """The values, those with noise of a target that adds it, records to score, and ease."""
         target = self.sensitivity.bounded(spare(self.target.light), self.oracle, self.schema)
         key = key_in_store(
             *(target, self.oracle, self.n_samples, self.seed, self.schema),
@@ -99,7 +99,8 @@ class Simulation:
             with quiet(), suppress(Exception):  # a dataset on which the target fails is left out
                 value, *noisy = STORE.recall(key, i, evaluate).values
                 if np.isfinite(value).all():
-                    found.append((value, noisy[0] if noisy else None, test))
+                    ease = self.tasks[i % len(self.tasks)].difficulty if self.tasks else math.nan
+                    found.append((value, noisy[0] if noisy else None, test, ease))
         return found
 
     def _draw(self, i: int) -> tuple[Dataset | Persons, Dataset]:
@@ -154,7 +155,7 @@ class Simulation:
     ) -> ExpectedScore | None:
         """Score what `release` makes of each value, and the value itself."""
         rows = list[tuple[float, ...]]()
-        for i, (value, noisy, test) in enumerate(self.datasets):
+        for i, (value, noisy, test, ease) in enumerate(self.datasets):
             scored = partial(score, test=test, scoring=scoring)
             with quiet(), suppress(Exception):  # as where a restored model cannot be scored
                 private = np.array([*map(scored, release(value, noisy))])
@@ -164,18 +165,20 @@ class Simulation:
                 else:
                     others = public(i)
                     alone = math.nan if others is None else scored(self.target.restore(others))
-                rows.append((private.mean(), standard_error(private), scored(exact), alone))
+                error = standard_error(private)
+                rows.append((private.mean(), error, scored(exact), alone, ease))
         rows = [row for row in rows if np.isfinite(row[:3]).all()]
         if not rows:
             return None
         name = name_of_score(scoring, self.target.restore(self.datasets[0][0]))
-        private, errors, exact, alone = np.array(rows).T
+        private, errors, exact, alone, ease = np.array(rows).T
         majority = alone if public is None else np.full_like(alone, np.nan)
         majorities = {round(max(task.shares, default=0.0), 1) for task in self.tasks}
         return ExpectedScore(
             *(private, exact, majority, name, self.records, errors),
             public=None if public is None else alone,
             rows=tuple(sorted(majorities)) if name in EXACT else (),
+            ease=ease if self.tasks and name == "accuracy" else None,
         )
 
 

@@ -188,7 +188,7 @@ def plan_text(plan: Any) -> str:
     public = f"{n_public} evaluations on public records{seconds}, then " if n_public else ""
     n_private = target.n_fits or ("one" if n_public else "one evaluation")
     rows += [("cost", f"{public}{n_private} on the private records")]
-    rows += [("released", target.released)]
+    rows += [("shares", str(plan.shares)), ("released", target.released)]
     rows += [("components", said) for said in _components(target.estimator)]
     if plan.unit == "person" and not target.sums_persons:
         rows += [("of each person", "one record, drawn anew by each release")]

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import find_payer
 from skdp.accounting.tally import compose
-from skdp.core.checks import check_count, warn
+from skdp.core.checks import check_count, check_rules, warn
 from skdp.core.dataset import Dataset
 from skdp.core.exact import above, exact, finite
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
@@ -183,6 +183,8 @@ class PrivateSearchCV(PrivateModel):
         candidates = list_candidates(self.estimator, self.param_grid, "PrivateSearchCV")
         models = [_set(self.estimator, params, len(candidates)) for params in candidates]
         for model in models:
+            rule = "be None in a search, which scores by itself and checks nothing"
+            check_rules("PrivateEstimator", shares=(model.shares, model.shares is None, rule))
             check_unit(model, None, "PrivateSearchCV.fit")  # it takes none
         ways = [*map(check_parameters, models)]
         n_runs = RUNS_FOR_EACH * len(models) if self.n_runs is None else self.n_runs
@@ -239,16 +241,16 @@ class PrivateSearchCV(PrivateModel):
     ) -> tuple[Dataset, Dataset]:
         """Check the records, and split them into some to fit and others to score."""
         way = way_of(self.estimator)
-        warn_if_fitted(self.estimator.estimator, self.param_grid)
-        listed = (value for params in candidates for value in params.values())
-        check_holds_no_record(way, dataset, *listed)
-        fitted, scored = halves(data_check(way)(dataset))
         if isinstance(self.estimator.sensitivity, ClassTables):
             raise TypeError(
                 "The 'sensitivity' of the estimator in PrivateSearchCV must not be ClassTables. "
                 "Release the tables once, by release_oracle: a search of scikit-learn on its draws "
                 "costs nothing more, and the best model has the promise of the oracle."
             )
+        warn_if_fitted(self.estimator.estimator, self.param_grid)
+        listed = (value for params in candidates for value in params.values())
+        check_holds_no_record(way, dataset, *listed)
+        fitted, scored = halves(data_check(way)(dataset))
         if isinstance(self.estimator.sensitivity, Real):
             n = fitted.n_records
             raise ValueError(

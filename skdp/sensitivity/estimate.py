@@ -65,7 +65,7 @@ class SensitivityEstimate(Settled):
         What draws the public records of a further release. It is not stored, pickled or compared.
     n_reused : int, default=0
         Number of evaluations that were known from before, also of pilots. It is not stored.
-    strata : {"classes", "thirds"} or None, default=None
+    strata : {"classes", "labels", "thirds"} or None, default=None
         What makes a stratum of pairs; see :class:`skdp.SensitivitySampler`.
     least_share : float or None, default=None
         Smallest share of a class that the oracle draws, if it says so.

@@ -161,14 +161,16 @@ class _Box:
 
     def is_far(self, part: Container, by_columns: bool) -> NDArray[np.bool_]:
         """Return for each record whether a number, or many, are far outside."""
-        n, excess, rows = n_records(part), self._excess(part), self._rows_of(part)
-
-        def count(where: NDArray[np.bool_]) -> NDArray[np.intp]:
-            return where.sum(axis=1) if rows is None else np.bincount(rows[where], minlength=n)
-
-        far = count(excess > FAR) > 0
+        far = self.count(part, FAR) > 0
         most = max(1.0, MOST_OUTSIDE * np.isfinite(self.width).sum())
-        return far | (count(excess > OUTSIDE) > most) if by_columns else far
+        return far | (self.count(part, OUTSIDE) > most) if by_columns else far
+
+    def count(self, part: Container, least: float) -> NDArray[np.intp]:
+        """Count for each record the numbers that are more than so many ranges outside."""
+        outside, rows = self._excess(part) > least, self._rows_of(part)
+        if rows is None:
+            return np.asarray(outside.sum(axis=1))
+        return np.bincount(rows[outside], minlength=n_records(part))
 
     def _excess(self, part: Container) -> Matrix:
         """Return how many ranges the numbers are outside; of a sparse part those it stores."""
@@ -261,6 +263,10 @@ class AlikeTarget(Target):
         if isinstance(records, Persons):
             records = records.cut(boxes["groups"].high[0])
         return records.map(lambda x, name: boxes[name].clip(x) if name in boxes else x, NAMES)
+
+    def are_outside(self, records: Dataset) -> NDArray[np.bool_]:
+        """Return for each record whether a number of X is outside by more than a rounding."""
+        return self._boxes["X"].count(records.X, OUTSIDE) > 0
 
     def _are_far(self, records: Dataset | Persons) -> NDArray[np.bool_]:
         if isinstance(records, Persons):

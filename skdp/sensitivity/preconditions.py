@@ -16,7 +16,7 @@ from scipy import sparse
 
 from skdp.core.checks import check_ranges, check_rules, shown
 from skdp.core.classes import public_name
-from skdp.core.dataset import belongs_to
+from skdp.core.dataset import Elsewhere, belongs_to
 from skdp.core.dtypes import DType, holds_numbers
 from skdp.core.plain import as_doubles, is_table
 from skdp.core.target import Target, is_auto
@@ -91,7 +91,7 @@ def check_clippable(X: Container, dtypes: Iterable[DType], ranges: Ranges) -> No
             f"The known sensitivity has ranges for {len(ranges)} column(s), to which records are "
             f"clipped. Got records of shape {record}. Declare the 'ranges' of each column."
         )
-    if not all(map(holds_numbers, dtypes)):
+    if not (isinstance(X, Elsewhere) or all(map(holds_numbers, dtypes))):
         raise ValueError(
             "The known sensitivity has ranges, to which records are clipped, so X must hold "
             "numbers only. Got columns of another type. Encode them first, by a public rule."
@@ -105,6 +105,8 @@ def check_clippable(X: Container, dtypes: Iterable[DType], ranges: Ranges) -> No
 
 def clip(X: Container, ranges: Ranges) -> Container:
     """Move records to the nearest ones in the box, as doubles; a missing number counts as 0."""
+    if isinstance(X, Elsewhere):  # where the engine clips
+        return X
     low, high = np.array(ranges, dtype=np.float64).T
     if sparse.issparse(X):
         rows = X.astype(np.float64).tocsr(copy=True)

@@ -74,20 +74,22 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
     n_pairs : int or None, default=None
         Number of pairs, in each stratum. None takes more than `gamma` needs: for the exact
         calibration ``ceil(10 / gamma) - 1``, with a public code of pairs of fits
-        ``ceil(3 / gamma) - 1``, or ``ceil(2 / gamma) - 1`` in each of three strata.
+        ``ceil(3 / gamma) - 1``, or ``ceil(2 / gamma) - 1`` in each stratum.
     calibration : {"exact", "dkw", "conditional"}, default="exact"
         Which statement gamma is part of; see :func:`skdp.sensitivity.order_statistic`.
     confidence : float in (0, 1) or None, default=None
         Confidence of the "conditional" calibration.
-    strata : {"auto", "classes", "thirds"} or None, default="auto"
-        What makes a stratum of pairs. Each of three has an order statistic of its own, and the
-        largest is the estimate, so gamma holds in each. Four evaluations give a pair of each.
+    strata : {"auto", "classes", "labels", "thirds"} or None, default="auto"
+        What makes a stratum of pairs. Each has an order statistic of its own, and the largest is
+        the estimate, so gamma holds in each. Four evaluations give a pair of each of three strata.
 
         - "classes": whether none, one or both of the two records are of the class that is rarest in
           the draw. With one pool of pairs gamma can be spent on one class entirely.
+        - "labels": as "classes", and a fourth stratum of pairs that differ in a label alone, by a
+          fifth evaluation.
         - "thirds": of which third of the responses one of the two records is.
-        - "auto": "classes" for a classifier, and for a function on a shipped oracle that was given
-          the classes; else None.
+        - "auto": "labels" for predictions of a classifier, "classes" for its parameters and for a
+          function on a shipped oracle that was given the classes; else None.
         - None: one pool, whose records differ as they were drawn.
     clip : "ranges" or None, default="ranges"
         What becomes of records unlike the oracle's.
@@ -172,7 +174,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         OrderStatistic
             Which of how many norms is the estimate.
         """
-        rule = "be 'auto', 'classes', 'thirds' or None"
+        rule = "be 'auto', 'classes', 'labels', 'thirds' or None"
         known = self.strata in ["auto", *LAYOUTS]
         clips = self.clip in ["ranges", None]
         check_rules(
@@ -267,7 +269,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             n_reused=n_reused,
             strata=strata,
             least_share=source.oracle.smallest_share(source.n_samples + 1)
-            if strata == "classes" and type(source.oracle) is RandomTaskOracle
+            if strata in ("classes", "labels") and type(source.oracle) is RandomTaskOracle
             else None,
             ranges=source.target.ranges if isinstance(source.target, AlikeTarget) else (),
             # an oracle that keeps something between its draws has no identity
@@ -336,6 +338,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         fitted = target.estimator if target.public_fit is None else target.public_fit
         fits_classes = fitted is not None and is_classifier(fitted)
         declared = fits_classes or getattr(oracle, "responses", "") == "labels"
+        of_classes = target.class_strata
         if self.clip is not None:
             ranges = draw_ranges(oracle, n_samples, seed, schema, has_labels=declared)
             target = AlikeTarget(target, ranges, oracle, schema)
@@ -344,7 +347,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             declared &= records.y is not None and np.size(records.y) == n_records(records.X)
             strata = self.strata
             if strata == "auto":
-                strata = "classes" if declared and (fits_classes or rows is None) else None
+                strata = of_classes if declared and (fits_classes or rows is None) else None
             elif strata is None and declared:
                 warn(UNEVEN)
             if strata is not None:

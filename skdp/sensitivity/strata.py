@@ -3,6 +3,12 @@
 A dataset of n + 1 records yields one pair of each of three strata, by four evaluations: each leaves
 out another one of four records. Two of the four datasets that make a pair hold the same records in
 the same places, but for one place. Each stratum is judged by itself, so strata may share records.
+
+A fifth evaluation gives a pair that differs in a label alone: a record of a class drawn by lot
+takes another class of the draw by lot, and keeps its features and its weight. The draw and the lots
+are all that such a pair depends on, and each pair has its own. So a private pair that arises in
+this way is exchangeable with the m that were sampled, and exceeds the k-th smallest of their norms
+with probability 1 - k / (m + 1) at most, as in any other stratum.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp.core.dataset import Dataset
+from skdp.core.dataset import Dataset, join_records, take_records
 from skdp.core.oracle import Oracle
 from skdp.core.persons import Persons, as_units, draw_one
 
@@ -26,12 +32,22 @@ class Layout(NamedTuple):
 
     datasets: tuple[tuple[int, ...], ...]
     pairs: tuple[tuple[int, int], ...]
+    flips: bool = False  # whether one more dataset is the last one with another label
 
+    @property
+    def n_evaluations(self) -> int:
+        """How many evaluations give a pair of each stratum."""
+        return len(self.datasets) + self.flips or 2
+
+
+# two of the rarest class and two others; each dataset lacks another one, in this order
+_EACH_BUT_ONE = (1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)
+_BY_CLASS = (2, 3), (1, 2), (0, 1)
 
 LAYOUTS: dict[str | None, Layout] = {
     None: Layout((), ((0, 1),)),  # one pool, of two datasets
-    # two of the rarest class and two others; each dataset lacks another one, in this order
-    "classes": Layout(((1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)), ((2, 3), (1, 2), (0, 1))),
+    "classes": Layout(_EACH_BUT_ONE, _BY_CLASS),
+    "labels": Layout(_EACH_BUT_ONE, (*_BY_CLASS, (3, 4)), flips=True),
     # any record, and one of each third
     "thirds": Layout(((1, 2, 3), (0, 2, 3), (1, 0, 3), (1, 2, 0)), ((0, 1), (0, 2), (0, 3))),
 }
@@ -40,7 +56,7 @@ LAYOUTS: dict[str | None, Layout] = {
 def neighbors(
     strata: str, oracle: Oracle, draw: Callable[[], Dataset], rng: Generator
 ) -> Iterator[Dataset | Persons]:
-    """Draw records, and yield the four datasets of n of them.
+    """Draw records, and yield the datasets of n of them.
 
     The class or the third of a person is that of one of the records, drawn at random.
     """
@@ -49,10 +65,10 @@ def neighbors(
         order = rng.permutation(records.n_records)
         one = draw_one(records, rng) if isinstance(records, Persons) else records
         y = _responses(one, strata)[order]
-        chosen = _by_class(y, oracle.classes_, rng) if strata == "classes" else _by_third(y, rng)
+        chosen = _by_third(y, rng) if strata == "thirds" else _by_class(y, oracle.classes_, rng)
         if chosen is not None:
-            return _datasets(records, LAYOUTS[strata], order, chosen, rng)
-    n, what = order.size, "a class" if strata == "classes" else "a third of the responses"
+            return _datasets(records, LAYOUTS[strata], order, chosen, rng, one, y)
+    n, what = order.size, "a third of the responses" if strata == "thirds" else "a class"
     raise ValueError(
         f"The oracle {oracle.description} draws {what} less than twice in {n} records, "
         f"{MOST_DRAWS} times in a row, so its persons cannot be protected as others are. Give it "
@@ -61,15 +77,36 @@ def neighbors(
 
 
 def _datasets(
-    records: Dataset | Persons, layout: Layout, order: NDArray, chosen: list[int], rng: Generator
+    records: Dataset | Persons,
+    layout: Layout,
+    order: NDArray,
+    chosen: list[int],
+    rng: Generator,
+    one_of_each: Dataset,
+    y: NDArray,
 ) -> Iterator[Dataset | Persons]:
-    rest, special, shuffled = (
-        np.delete(order, chosen),
-        order[chosen],
-        rng.permutation(order.size - 1),
-    )
+    rest, special = np.delete(order, chosen), order[chosen]
+    shuffled = rng.permutation(order.size - 1)
     for three in layout.datasets:
-        yield records.take(np.concatenate([rest, special[list(three)]])[shuffled])
+        places = np.concatenate([rest, special[list(three)]])[shuffled]
+        yield records.take(places)
+    if layout.flips:
+        one, lender = _flip(y, chosen, rng)
+        taken, lent = records.take(places), take_records(one_of_each.y, order[[lender]])
+        rows = taken.rows if isinstance(taken, Persons) else taken
+        is_one = places == order[one]
+        is_one = np.repeat(is_one, taken.counts) if isinstance(taken, Persons) else is_one
+        at = np.where(is_one, is_one.size, np.arange(is_one.size))
+        rows = rows._replace(y=take_records(join_records(rows.y, lent), at))
+        yield Persons(rows, taken.counts) if isinstance(taken, Persons) else rows
+
+
+def _flip(y: NDArray, chosen: list[int], rng: Generator) -> tuple[int, int]:
+    """Return a record of a class drawn by lot, and one that lends it the label of another."""
+    classes = np.unique(y)
+    one = chosen[1 if rng.integers(len(classes)) == 0 else 2]  # the rarest, or one of the others
+    label = rng.choice(classes[classes != y[one]])
+    return one, int(np.flatnonzero(y == label)[0])
 
 
 def _responses(records: Dataset, strata: str) -> NDArray:
@@ -77,7 +114,7 @@ def _responses(records: Dataset, strata: str) -> NDArray:
     y = np.asarray(records.y)
     y = y.ravel() if y.shape == (records.n_records, 1) else y
     if y.ndim != 1 or (strata == "thirds" and y.dtype.kind not in "fiub"):
-        what = "label" if strata == "classes" else "number as its response"
+        what = "number as its response" if strata == "thirds" else "label"
         raise ValueError(
             f"The 'strata' parameter of SensitivitySampler must be None unless each record has "
             f"one {what}. Got {strata!r}."

@@ -16,8 +16,8 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
+from functools import partial, reduce
+from operator import attrgetter, methodcaller, or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,11 +25,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.checks import check_count, shorten
-from skdp.core.dataset import Elsewhere, belongs_to
+from skdp.core.dataset import Elsewhere, belongs_to, n_records
 from skdp.core.room import quiet
 from skdp.core.types import Container, Matrix
+from skdp.sensitivity.preconditions import Ranges
 from skdp.tables.columns import Category, Number
 from skdp.tables.encoder import ClassTableEncoder
+from skdp.tables.held import HeldTable
 from skdp.tables.law import FEWEST, MOST
 from skdp.tables.schema import Schema, check_type
 from skdp.tables.values import canonical
@@ -53,7 +55,7 @@ class EngineTable(Elsewhere):
 
     frame: nw.LazyFrame
     schema: Schema
-    y: str
+    y: str | None  # None where the declared columns are counted together
     types: dict[str, Any]
 
     @property
@@ -63,72 +65,153 @@ class EngineTable(Elsewhere):
 
     def check(self) -> None:
         """Refuse what the engine cannot count, and another number of rows than is declared."""
-        import narwhals as nw
-
-        _asked("the types of the cells", lambda: self._statement(FEWEST, FEWEST).collect_schema())
-        counted = _asked("the number of rows", lambda: _fetch(self.frame.select(nw.len())))
-        n = int(next(iter(counted.values()))[0])
+        _asked("the types of the cells", self._try)
+        n = _asked("the number of rows", self._count_rows)
         if n != self.n_records:
             raise ValueError(
                 f"The table must have the {self.n_records} rows that are declared as 'n_samples'. "
                 f"The engine counts {n}."
             )
 
+    def _try(self) -> None:
+        """Let the engine find the types of a statement."""
+        self._statement(FEWEST, FEWEST).collect_schema()
+
+    def _count_rows(self) -> int:
+        import narwhals as nw
+
+        return int(next(iter(_fetch(self.frame.select(nw.len())).values()))[0])
+
     def counts(self, sizes: Sequence[int], most: int, n_cells: int) -> list[NDArray[np.int64]]:
-        """Let the engine count the rows of each cell and label."""
-        found = _fetch(self._statement(most, n_cells))
+        """Let the engine count the rows of each cell and label; without y of all cells together."""
+        found = _fetch(self._statement(most, n_cells)).values()
         n_classes = self.schema.response.n_cells(most)
-        tables = [np.zeros((size, n_classes), dtype=np.int64) for size in sizes]
-        for table, cell, label, n in zip(*(found[each].tolist() for each in found), strict=True):
-            tables[int(table)][int(cell), int(label)] += int(n)
-        if any(table.sum() != self.n_records for table in tables):
-            raise ValueError("The number of rows has changed since they were counted.")
+        shapes = [(size, n_classes) for size in sizes] if self.y else [tuple(sizes)]
+        tables = [np.zeros(shape, dtype=np.int64) for shape in shapes]
+        for table, *cells, n in zip(*(each.tolist() for each in found), strict=True):
+            tables[int(table)][tuple(map(int, cells))] += int(n)
+        for each in tables:
+            self._check_unchanged(each.sum())
         return tables
 
     def _statement(self, most: int, n_cells: int) -> nw.LazyFrame:
         """Write the counts of all columns as one statement, of which no row is read."""
         import narwhals as nw
 
-        label, *cells = self._expressions(most, n_cells)
-        counted = [
-            self.frame.select(cell=cell.cast(nw.Int32), label=label)
-            .group_by("cell", "label")
-            .agg(nw.len().alias("n"))
-            .select(nw.lit(place, nw.Int32).alias("table"), "cell", "label", "n")
-            for place, cell in enumerate(cells)
-        ]
+        *cells, label = self._expressions(most, n_cells)
+        counted: list[nw.LazyFrame] = []
+        for group in [[cell, label] for cell in cells] if self.y else [[*cells, label]]:
+            keys = {f"cell{place}": cell.cast(nw.Int32) for place, cell in enumerate(group)}
+            rows = self.frame.select(**keys).group_by(*keys).agg(nw.len().alias("n"))
+            table = nw.lit(len(counted), nw.Int32).alias("table")
+            counted.append(rows.select(table, *keys, "n"))
         return nw.concat(counted, how="vertical")
+
+    def sums(self, ranges: Ranges, n_steps: int) -> list[int]:
+        """Let the engine add each column in whole steps, and count the rows.
+
+        A sum of whole numbers is the same in any order.
+        """
+        import narwhals as nw
+
+        asked = {"n": nw.len()}
+        for name, ends in zip(self.columns, ranges, strict=True):
+            asked[f"sum{len(asked)}"] = _steps(name, *ends, n_steps).sum().cast(nw.Int64)
+        n, *sums = (int(each[0]) for each in _fetch(self.frame.select(**asked)).values())
+        self._check_unchanged(n)
+        return [*sums, n]
+
+    def _check_unchanged(self, n: int) -> None:
+        """Refuse a table that has another number of rows than when they were counted."""
+        if n != self.n_records:
+            raise ValueError("The number of rows has changed since they were counted.")
 
     def encoded(
         self, encoder: ClassTableEncoder, most: int
     ) -> tuple[Callable[[Callable[[Matrix], Matrix]], CodedRows], NDArray[np.intp]]:
         """Fetch the cells of all rows; return what makes rows of them, and the labels."""
-        import narwhals as nw
-
-        label, *cells = self._expressions(most, encoder.n_cells)
-        kind = {1: nw.Int8, 2: nw.Int16, 4: nw.Int32}[self._width]
-        asked = {str(place): cell.cast(kind) for place, cell in enumerate([*cells, label])}
-        *codes, labels = _fetch(self.frame.select(**asked)).values()
-        if len(labels) != self.n_records:
-            raise ValueError("The number of rows has changed since they were counted.")
+        *codes, labels = self._codes(most, encoder.n_cells)
+        self._check_unchanged(len(labels))
         return lambda rows: CodedRows(codes, encoder.of_cells, rows), labels
 
+    def _codes(self, most: int, n_cells: int) -> list[NDArray]:
+        import narwhals as nw
+
+        kind = {1: nw.Int8, 2: nw.Int16, 4: nw.Int32}[self._type.itemsize]
+        cells = enumerate(self._expressions(most, n_cells))
+        asked = {str(place): cell.cast(kind) for place, cell in cells}
+        return list(_fetch(self.frame.select(**asked)).values())
+
     @property
-    def _width(self) -> int:
-        """The number of bytes of a cell."""
+    def _type(self) -> np.dtype:
+        """The smallest type that holds any cell."""
         columns = [*self.schema.columns.values(), self.schema.response]
-        return np.min_scalar_type(-max(each.n_cells(MOST) for each in columns)).itemsize
+        return np.min_scalar_type(-max(each.n_cells(MOST) for each in columns))
 
     @property
     def is_small(self) -> bool:
         """Whether the cells of all rows may come here."""
-        return self.n_records * (self.shape[1] + 1) * self._width <= MOST_CODES
+        return self.n_records * (self.shape[1] + 1) * self._type.itemsize <= MOST_CODES
 
     def _expressions(self, most: int, n_cells: int) -> list[nw.Expr]:
-        """Write the label and the cells of the declared columns."""
-        declared = [(self.y, self.schema.response, most)]
-        declared += [(str(name), each, n_cells) for name, each in self.schema.columns.items()]
+        """Write the cells of the declared columns, and the label."""
+        declared = [(str(name), each, n_cells) for name, each in self.schema.columns.items()]
+        declared += [(self.y, self.schema.response, most)] if self.y else []
         return [_cell(name, self.types[name], each, finest) for name, each, finest in declared]
+
+
+class DaskTable(EngineTable):
+    """A table of Dask: each part is a frame in memory, and a worker counts it as one.
+
+    Many expressions of cells would take its optimizer seconds, and read a file for each column.
+    """
+
+    def _try(self) -> None:
+        self._ask(attrgetter("n_records"))(self._parts._meta)
+
+    def _count_rows(self) -> int:
+        return sum(self._of_parts(n_records, self._parts[self.columns[:1]]))
+
+    def counts(self, sizes: Sequence[int], most: int, n_cells: int) -> list[NDArray[np.int64]]:
+        parts = self._of_parts(self._ask(methodcaller("counts", sizes, most, n_cells)))
+        tables = [np.sum(each, axis=0) for each in zip(*parts, strict=True)]
+        for each in tables:
+            self._check_unchanged(each.sum())
+        return tables
+
+    def sums(self, ranges: Ranges, n_steps: int) -> list[int]:
+        parts = self._of_parts(self._ask(methodcaller("sums", ranges, n_steps)))
+        sums = np.sum(parts, axis=0).tolist()
+        self._check_unchanged(sums[-1])
+        return sums
+
+    def _codes(self, most: int, n_cells: int) -> list[NDArray]:
+        parts = self._of_parts(self._ask(methodcaller("cells", most, n_cells, self._type)))
+        return [np.concatenate(each) for each in zip(*parts, strict=True)]
+
+    def _ask(self, ask: Callable[[HeldTable], Any]) -> Callable[[Container], Any]:
+        return partial(_ask_part, self._parts._meta, self.y, self.schema, ask)
+
+    @property
+    def _parts(self) -> Any:
+        return self.frame.to_native()[[*self.columns, *([self.y] if self.y else [])]]
+
+    def _of_parts(self, function: Callable[[Container], Any], parts: Any = None) -> list:
+        """Let workers call a function of each part."""
+        import dask
+
+        parts = (self._parts if parts is None else parts).to_delayed()
+        return list(dask.compute(*map(dask.delayed(function), parts)))
+
+
+def _ask_part(
+    form: Container, y: str | None, schema: Schema, ask: Callable, part: Container
+) -> Any:
+    """Ask a part; a type that is not the declared one was decided by entries, and is no matter."""
+    others = [name for name in form if part[name].dtype != form[name].dtype]
+    part = part.astype(dict.fromkeys(others, object))
+    columns = [name for name in form if name != y]
+    return ask(HeldTable(part[columns], None if y is None else part[y], schema))
 
 
 @dataclass(frozen=True)
@@ -160,7 +243,9 @@ def lazy_frame(X: Container) -> nw.LazyFrame | None:
     return frame if isinstance(frame, nw.LazyFrame) else None
 
 
-def engine_table(X: Container, y: object, schema: Schema, n: int | None) -> EngineTable | None:
+def engine_table(
+    X: Container, y: object, schema: Schema, n: int | None, has_y: bool = True
+) -> EngineTable | None:
     """Check names and types of a table that an engine holds; None for records in memory."""
     if isinstance(X, EngineTable):
         return X
@@ -175,14 +260,14 @@ def engine_table(X: Container, y: object, schema: Schema, n: int | None) -> Engi
         )
     check_count("n_samples", n, "ClassTables")
     types = _asked("the columns", frame.collect_schema)
-    if type(y) is not str or y not in types or y in schema.columns:
+    if has_y and (type(y) is not str or y not in types or y in schema.columns):
         got = f"the column {y!r}" if type(y) is str else type(y).__name__
         raise ValueError(
             "y must be the name of a column of the table that is not declared in 'columns' of the "
             f"Schema. Got {got}."
         )
-    named = map(str, (*schema.columns, y))
-    if odd := [name for name in named if re.fullmatch(r"\*|\^.*\$", name, re.S)]:
+    declared = {**schema.columns, y: schema.response} if has_y else schema.columns
+    if odd := [name for name in map(str, declared) if re.fullmatch(r"\*|\^.*\$", name, re.S)]:
         raise ValueError(
             "The columns of a table that an engine holds must not be named like a pattern, which "
             f"may match others. Got {shorten(odd)}: rename them."
@@ -191,12 +276,14 @@ def engine_table(X: Container, y: object, schema: Schema, n: int | None) -> Engi
         raise ValueError(
             f"The table must have each declared column. Missing are {shorten(missing)}."
         )
-    for name, column in {**schema.columns, y: schema.response}.items():
+    for name, column in declared.items():
         is_read = types[name].is_numeric() or _kind(types[name]) in TYPES
         check_type(f"column {name!r}", column, types[name] if is_read else np.dtype("V"))
     columns = [*map(str, schema.columns)]
     kinds = [_kind(types[name]) for name in columns]  # without categories, which may be private
-    return EngineTable((n, len(columns)), columns, kinds, frame, schema, y, dict(types))
+    label = str(y) if has_y else None
+    kind = DaskTable if frame.implementation.is_dask() else EngineTable
+    return kind((n, len(columns)), columns, kinds, frame, schema, label, dict(types))
 
 
 def _kind(dtype: Any) -> str:
@@ -244,6 +331,19 @@ def _cell(name: str, dtype: Any, column: Number | Category, most: int) -> nw.Exp
     others = range(1, len(keys))
     places = [0, *(place for place in others if is_text or isinstance(keys[place], float))]
     return nw.when(~value.is_null()).then(_nested(places, holds)).otherwise(nw.lit(0))
+
+
+def _steps(name: str, low: float, high: float, n_steps: int) -> nw.Expr:
+    """Write how many steps an entry is above `low`, as for a `MeanTarget` in memory."""
+    import narwhals as nw
+
+    number, gap = nw.col(name).cast(nw.Float64), min(max(0.0, low), high)
+    value = nw.when(number.abs() <= LARGEST).then(number).otherwise(nw.lit(gap))
+    # NaN passes neither test, also where an engine takes it for the largest number
+    value = nw.when(number * -1 <= -high).then(nw.lit(high)).otherwise(value)
+    value = nw.when(number <= low).then(nw.lit(low)).otherwise(value)
+    above = (value - low) / ((high - low) or 1.0) * float(n_steps) + 0.5
+    return (above - above % 1).cast(nw.Int64)
 
 
 def _among(value: nw.Expr, some: list) -> list[nw.Expr]:

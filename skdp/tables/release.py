@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,9 +21,10 @@ from skdp.mechanisms.discrete import MAX_SCALE
 from skdp.tables import correction
 from skdp.tables.budget import Objective, split
 from skdp.tables.columns import Number, cell_names
-from skdp.tables.counts import BITS, Table, TableNoise, class_tables
+from skdp.tables.counts import BITS, Table, TableNoise
 from skdp.tables.encoder import ClassTableEncoder
 from skdp.tables.engines import EngineTable
+from skdp.tables.held import HeldTable
 from skdp.tables.law import (
     MOST,
     class_sizes,
@@ -228,31 +229,6 @@ class ReleasedOracle(Oracle):
 def cells_of_response(n_records: int, epsilon: float, n_columns: int) -> int:
     """Return the most cells of a response that is a Number: more are worth it with many records."""
     return 8 if n_records * epsilon / n_columns >= 2000 else 4
-
-
-class HeldTable:
-    """Records in memory, by declared columns; its methods are those of an EngineTable."""
-
-    def __init__(self, X: Container, y: Container, schema: Schema):
-        (*self.columns, self.y), self.n_records = schema.read(X, y)
-        self.X, self.schema = X, schema
-
-    def labels(self, most: int) -> NDArray[np.intp]:
-        """Return the label of each record."""
-        return self.schema.response.cells(self.y, most)
-
-    def counts(self, sizes: Sequence[int], most: int, n_cells: int) -> list[NDArray[np.int64]]:
-        """Count the records of each cell and label."""
-        declared = zip(self.schema.columns.values(), self.columns, strict=True)
-        cells = [column.cells(given, n_cells) for column, given in declared]
-        return class_tables(cells, sizes, self.labels(most), self.schema.response.n_cells(most))
-
-    def encoded(
-        self, encoder: ClassTableEncoder, most: int
-    ) -> tuple[Callable[[Callable[[Matrix], Matrix]], Matrix], NDArray[np.intp]]:
-        """Return what makes rows of encoded records, and the labels."""
-        encoded = encoder.transform(self.X)
-        return lambda rows: rows(encoded), self.labels(most)
 
 
 def release_tables(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import Elsewhere, belongs_to
+from skdp.core.dataset import Elsewhere, belongs_to, n_records
 from skdp.core.dtypes import DType, holds_numbers, is_object, is_of_dates, kind_of
 from skdp.core.plain import as_doubles, is_table, plain
 from skdp.core.types import Container
@@ -97,7 +97,8 @@ def columns_of_records(X: Container, names: Sequence[object]) -> tuple[list[Cont
     """Return the columns of a frame by name, those of an array or of a list by place; and n."""
     if isinstance(X, list):
         return [[_entry(row, *at) for row in X] for at in enumerate(names)], len(X)
-    if hasattr(X, "tocsr") or len(getattr(X, "shape", ())) != 2:
+    n_records(X)  # refuses other classes
+    if hasattr(X, "tocsr") or len(X.shape) != 2:
         raise TypeError(
             "Records for a Schema must be a frame, an array of two dimensions or a list of "
             f"records. Got {type(X).__name__}."

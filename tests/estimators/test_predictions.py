@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -286,9 +287,13 @@ def test_every_predictor_is_released_or_says_why_not(name):
 
 
 OTHERS = [
-    ("lightgbm", "LGBMRegressor", {"n_estimators": 30, "min_child_samples": 5, "verbosity": -1}),
-    ("xgboost", "XGBClassifier", {"n_estimators": 10}),
-    ("catboost", "CatBoostClassifier", {"iterations": 10, "verbose": 0}),
+    (
+        "lightgbm",
+        "LGBMRegressor",
+        {"n_estimators": 30, "min_child_samples": 5, "verbosity": -1, "n_jobs": 1},
+    ),
+    ("xgboost", "XGBClassifier", {"n_estimators": 10, "n_jobs": 1}),
+    ("catboost", "CatBoostClassifier", {"iterations": 10, "verbose": 0, "thread_count": 1}),
 ]
 
 
@@ -529,3 +534,68 @@ def test_texts_are_read_by_a_pipeline():
     model.fit(X_text, Y)
     assert "patient4711" not in model.estimator_[0].vocabulary_
     assert model.score(X_text, Y) > 0.9
+
+
+def areas(plan, n_releases=5):
+    released = [plan.execute(X, Y, random_state=i).value for i in range(n_releases)]
+    return np.mean([roc_auc_score(_Y[_ORDER][427:], m.predict_proba(TEST)[:, 1]) for m in released])
+
+
+def test_a_code_reads_along_axes_with_the_mean_beside():
+    """Decoded scores have the released mean, and rank as the exact model does."""
+    neighbors = KNeighborsClassifier(15)
+    model = private(neighbors, epsilon=10.0, n_pairs=9)
+    plan = model.plan(len(X), like=(X, Y))
+    code, target = plan.mechanism.geometry.code, plan.target
+    assert plan.sensitivity.strata == "labels"
+    assert plan.n_evaluations == 5 * 9 + 2 * 9
+    assert target.axes.shape[1] == len(PUBLIC)  # all that the oracle has
+    value = target(X, Y, seed=0)
+    assert value.shape == (101,)
+    assert value[-1] == pytest.approx(2 * Y.mean() - 1)
+    moved = Y.copy()
+    moved[0] = 1 - moved[0]
+    assert abs(target(X, moved, seed=0)[-1] - value[-1]) == pytest.approx(2 / len(X))
+    # the mean is read by one number alone, and moves the scores at all points alike
+    assert (code.encoder[-1, :-1] == 0).all()
+    np.testing.assert_allclose(code.covariance[:-1, -1], code.covariance[-1, -1])
+    decoded = target.with_noise(plan.mechanism, 1.0, None)
+    told = []
+    for mean in (-0.2, 0.2):
+        scores = decoded._at_rows(0.3 * value[:-1, None], np.array([mean]))
+        assert scores.mean() == pytest.approx(mean, abs=1e-6)
+        told.append(scores[:, 0])
+    np.testing.assert_array_equal(np.argsort(told[0]), np.argsort(told[1]))
+    assert areas(plan) > 0.9
+
+
+def test_a_code_and_an_estimate_serve_again():
+    model = private(KNeighborsClassifier(15), n_pairs=9)
+    plan = model.plan(len(X), like=(X, Y))
+    again = clone(model).set_params(mechanism=plan.mechanism).plan(len(X), like=(X, Y))
+    assert again.sensitivity == plan.sensitivity
+    estimated = clone(model).set_params(sensitivity=plan.sensitivity, prior=LABELED)
+    estimated = estimated.set_params(mechanism=LaplaceMechanism(2.0)).plan(len(X), like=(X, Y))
+    assert estimated.mechanism.geometry.code == plan.mechanism.geometry.code
+    assert estimated.target.axes is not None
+    plain = private(KNeighborsClassifier(15), code=None).plan(len(X), like=(X, Y))
+    assert plain.sensitivity.shape == (100,)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [skdp.L2LaplaceMechanism(1.0), skdp.GaussianMechanism(1.0, delta=1e-5)]
+)
+def test_classes_and_responses_have_axes_too(mechanism):
+    three = skdp.RandomTaskOracle(PUBLIC, classes=[0, 1, 2], least_share=0.2)
+    y = np.arange(len(X)) % 3
+    for estimator, oracle, labels in (
+        (KNeighborsClassifier(15), three, y),
+        (KNeighborsRegressor(15), MEASURED, RESPONSE),
+    ):
+        model = private(estimator, oracle, n_pairs=9).set_params(mechanism=mechanism)
+        model.fit(X, labels)
+        code = model.plan_.mechanism.geometry.code
+        width = 3 if is_classifier(estimator) else 1
+        assert width < code.n_released <= (mechanism.most_values or 100)
+        assert np.isfinite(model.standard_errors_).all()
+        assert len(model.predict(TEST)) == len(TEST)

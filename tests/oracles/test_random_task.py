@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import Ridge
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
 from skdp.oracles import random_task
@@ -260,3 +261,19 @@ def test_what_random_task_oracle_refuses(X, parameters, message):
     few = RandomTaskOracle(NORMAL, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="3 classes must be asked for at least n_samples=6"):
         few(5, np.random.default_rng(0))
+
+
+def test_a_rule_of_texts_is_one_of_their_words():
+    """A rule of whole texts, each of which occurs once, would leave no part to other columns."""
+    rng = np.random.default_rng(0)
+    words = np.array(["late", "kind", "refund", "parcel"])
+    texts = [f"{' '.join(rng.choice(words, 3))} no{i}" for i in range(400)]
+    frame = pd.DataFrame({"text": texts, "wait": rng.normal(size=400)})
+    frame.loc[:9, "text"] = None
+    seen = CountVectorizer(vocabulary=words, binary=True).transform(frame["text"].fillna(""))
+    known = np.column_stack([seen.toarray(), frame["wait"]])
+    scores = RandomTaskOracle(frame, classes=[0, 1]).rule_scores(5, rng)
+    assert LinearRegression().fit(known, scores.T).score(known, scores.T) > 0.99
+    frame["text"] = [f"no{i}" for i in range(400)]  # of which none has a part
+    scores = RandomTaskOracle(frame, classes=[0, 1]).rule_scores(5, rng)
+    np.testing.assert_allclose(abs(np.corrcoef(frame["wait"], scores)[0]), 1.0)

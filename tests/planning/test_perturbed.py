@@ -85,6 +85,7 @@ def test_without_noise_and_with_a_prior_the_minimum_itself_is_released(mechanism
     )
 
 
+@pytest.mark.worth
 def test_its_expected_score_is_that_of_noisy_releases_of_made_up_records():
     near, far = (private(LaplaceMechanism(eps), C=4e-4).plan(N, like=(X, y)) for eps in (4, 5e-3))
     assert near.expected_score.records == "made-up records"

@@ -205,6 +205,7 @@ def test_the_plan_says_that_pairs_were_known():
     assert f"{first.n_evaluations} of them reused" in " ".join(str(second).split())
 
 
+@pytest.mark.worth
 def test_what_was_learned_of_pilots_is_learned_again_when_they_change(monkeypatch):
     learned = []
     monkeypatch.setattr(

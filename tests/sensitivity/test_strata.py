@@ -109,6 +109,43 @@ def test_two_datasets_differ_in_one_record_and_place():
         assert len(np.unique(four)) == 21
 
 
+def test_labels_add_pairs_that_differ_in_one_label():
+    """The record is of each class by lot, and takes each other class by lot; six deviations."""
+    seen = []
+
+    def note(X, y, weights):
+        seen.append((X[:, 0].copy(), np.asarray(y).copy(), np.copy(weights)))
+        return counts(X, y)
+
+    norms = sample(note, weighted, n_pairs=200, strata="labels").norms
+    plain = sample(lambda X, y, weights: counts(X, y), weighted, n_pairs=200, strata="classes")
+    np.testing.assert_array_equal(norms[:3], plain.norms)
+    assert (norms[3] == 2).all()
+    moves = []
+    for first, second in (each[3:] for each in np.split(np.arange(1000), 200)):
+        (X0, y0, w0), (X1, y1, w1) = seen[first], seen[second]
+        np.testing.assert_array_equal(X0, X1)
+        np.testing.assert_array_equal(w0, w1)
+        (place,) = np.flatnonzero(y0 != y1)
+        moves.append(y0[place] + y1[place])
+    found, times = np.unique(moves, return_counts=True)
+    assert found.tolist() == ["ab", "ac", "ba", "bc", "ca", "cb"]
+    assert (np.abs(times - 200 / 6) < 6 * np.sqrt(200 * 5 / 36)).all()
+
+
+def test_fresh_pairs_of_a_label_exceed_as_gamma_says():
+    """A vote that only the label of one record decides; false positives below 1e-9."""
+    nearest = FunctionTarget(lambda X, y: (np.asarray(y) == "b")[X[:, 0] > 1].sum(), key="near")
+    few = sample(nearest, n_pairs=39, gamma=0.25, strata="labels")
+    fresh = sample(nearest, n_pairs=400, random_state=1, strata="labels").norms
+    k = few.order_statistic.k
+    assert ((fresh > few.value).sum(axis=1) <= stats.betabinom(400, 40 - k, k).isf(1e-9 / 4)).all()
+    plan = model().plan(n_samples=60)
+    assert plan.sensitivity.strata == "classes"
+    promise = str(model(strata="labels").plan(n_samples=60).guarantee)
+    assert "or only the label differs" in " ".join(promise.split())
+
+
 def test_a_third_of_each_stratum():
     def draw(n_samples, rng):
         return np.zeros((n_samples, 1)), rng.permutation(n_samples).astype(float)

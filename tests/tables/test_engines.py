@@ -12,13 +12,21 @@ from sklearn.linear_model import LogisticRegression
 from skdp import (
     Category,
     ClassTables,
+    CountTarget,
     LaplaceMechanism,
+    MeanTarget,
     Number,
     PrivateEstimator,
+    PrivateSearchCV,
+    PublicDataOracle,
+    SampleAndAggregate,
     Schema,
+    plan_release,
+    release,
     release_oracle,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.bounds import count_bound, mean_bound
 from skdp.exceptions import BudgetExceededError, PrivateEvaluationError
 from skdp.tables import engines
 from skdp.tables.engines import engine_table
@@ -298,3 +306,141 @@ def test_few_and_many_cells_are_counted_in_one_statement(tmp_path):
     schema = Schema({"a": Category(values), "b": Number(0, 1)}, classes=[0, 1])
     table = engine_table(on_ibis(path), "y", schema, 300)
     assert [counts.sum() for counts in table.counts([300, 8], 4, 8)] == [300, 300]
+
+
+TOGETHER = {name: SCHEMA.columns[name] for name in ("code", "visits", "grade")}
+MEANS = MeanTarget(["age", "share"]), mean_bound(N, ranges=[(17, 90), (-3, 9)])
+STATISTICS = [
+    (CountTarget(TOGETHER, 6), count_bound(N)),
+    (CountTarget({"gain": SCHEMA.columns["gain"]}), count_bound(N)),
+    (MeanTarget(["visits"]), mean_bound(N, ranges=(2, 40))),
+    (MeanTarget(["grade"]), mean_bound(N, ranges=(-1e-3, 7e4))),
+    MEANS,
+]
+
+
+def statistic(target, X, bound, budget=None, **options):
+    budget = PrivacyAccountant(":memory:", epsilon=1e6) if budget is None else budget
+    options = {"mechanism": LaplaceMechanism(1.0), "random_state": 0} | options
+    return release(target, X, sensitivity=bound, accountant=budget, **options)
+
+
+@every_engine
+def test_counts_and_means_are_those_of_a_frame_in_memory(engine, file):
+    X = engine(file)
+    for target, bound in STATISTICS:
+        found, held = (statistic(target, rows, bound) for rows in (X, ROWS))
+        assert found.value.tobytes() == held.value.tobytes()
+        assert str(found.guarantee) == str(held.guarantee)
+
+
+def test_a_plan_of_counts_serves_the_table_of_an_engine():
+    counts, budget = STATISTICS[0][0], PrivacyAccountant(":memory:", epsilon=9)
+    facts = {"mechanism": LaplaceMechanism(1.0), "sensitivity": count_bound(N)}
+    plan = plan_release(counts, n_samples=N, like=ROWS.lazy(), **facts)
+    first, again = (plan.execute(ROWS.lazy(), accountant=budget) for _ in range(2))
+    assert (first.value != again.value).any()
+    with pytest.raises(ValueError, match="The engine counts 9"):
+        plan.execute(ROWS.lazy().head(9), accountant=budget)
+    assert budget.total().epsilon == 2
+
+
+def refused_statistics():
+    frame, (counts, bound) = ROWS.lazy(), STATISTICS[0]
+    yield counts, frame, 2.0, "must be a bound of skdp.bounds: count_bound.*Got 2.0"
+    yield counts, frame, MEANS[1], "must be a bound of skdp.bounds"
+    yield MEANS[0], frame, bound, "must be a bound of skdp.bounds"
+    yield counts, frame, count_bound(N + 1), f"must have the {N + 1} rows.*The engine counts {N}"
+    yield counts, frame.drop("code"), bound, r"Missing are \['code'\]"
+    yield counts, frame.with_columns(visits="work"), bound, "type of column 'visits' cannot hold"
+    yield MeanTarget(["work"]), frame, mean_bound(N, ranges=(0, 1)), "column 'work' cannot hold"
+    yield MeanTarget(["age"]), frame, MEANS[1], r"has ranges for 2 column\(s\)"
+    yield len, frame, bound, r"take a table of an engine\. Got polars.LazyFrame: convert it"
+
+
+@pytest.mark.loop(("target", "X", "bound", "said"), list(refused_statistics()))
+def test_a_statistic_of_another_form_is_refused_before_payment(target, X, bound, said):
+    budget = PrivacyAccountant(":memory:", epsilon=10)
+    with pytest.raises((ValueError, TypeError), match=said) as raised:
+        statistic(target, X, bound, budget)
+    assert raised.value.__context__ is None
+    assert budget.total().epsilon == 0
+
+
+def test_a_sum_that_fails_in_the_engine_shows_no_value():
+    budget = PrivacyAccountant(":memory:", epsilon=10)
+    X = ROWS.lazy().with_columns(age=pl.col("work").cast(pl.Float64))
+    with pytest.raises(PrivateEvaluationError, match="the budget has paid") as raised:
+        statistic(MEANS[0], X, MEANS[1], budget)
+    assert not any(word in str(raised.value) for word in WORDS["work"] if word and len(word) > 3)
+    assert budget.total().epsilon == 1
+
+
+def test_a_table_that_changes_between_two_looks_has_no_sums(monkeypatch):
+    monkeypatch.setattr(engines.EngineTable, "check", lambda self: None)
+    with pytest.raises(PrivateEvaluationError):
+        statistic(MEANS[0], ROWS.lazy().head(N - 1), MEANS[1])
+
+
+def test_what_takes_records_in_memory_says_so_before_payment():
+    X, model = made_up().lazy(), private(ClassTables(FEW, n_samples=5000))
+    oracle = PublicDataOracle(np.zeros((9, 3)), np.arange(9) % 2)
+    aggregate = private(SampleAndAggregate(9)).set_params(prior=oracle)
+    table = r"take a table of an engine\. Got polars.LazyFrame: convert it, as by X.collect\(\)"
+    for call, said in (
+        (PrivateSearchCV(model, {"estimator__C": [0.1, 1.0]}).fit, "must not be ClassTables"),
+        (aggregate.fit, table),
+        (private("known").set_params(classes=[0, 1]).fit, table),
+        (lambda X, y: PublicDataOracle(X), table),
+        (lambda X, y: model.fit(X, y, groups=y), table),
+    ):
+        with pytest.raises(TypeError, match=said):
+            call(X, "y")
+    assert not model.accountant.total().epsilon
+
+
+class Parts(list):
+    """Frames in the place of a data frame of Dask, which needs pyarrow."""
+
+    _meta = property(lambda self: self[0].head(0))
+
+    def __getitem__(self, key):
+        return (
+            Parts(part[key] for part in self) if isinstance(key, list) else super().__getitem__(key)
+        )
+
+    def to_native(self):
+        return self
+
+    def to_delayed(self):
+        return self
+
+
+def test_parts_of_a_table_of_dask_are_counted_as_frames():
+    pytest.importorskip("dask")
+    rows = pd.DataFrame({name: ROWS[name].to_list() for name in ROWS.columns})
+    held = HeldTable(rows, rows["y"], SCHEMA)
+    table_form = form = (N, len(SCHEMA.columns)), [*SCHEMA.columns], ["Float64"] * 9
+    table = engines.DaskTable(*form, Parts([rows[:70], rows[70:]]), SCHEMA, "y", {})
+    table.check()
+    np.testing.assert_array_equal(counts(table), counts(held))
+    encoder = released(ROWS.lazy()).encoder_
+    both = (each.encoded(encoder, 4) for each in (table, engine_table(ROWS.lazy(), "y", SCHEMA, N)))
+    (coded, labels), (expected, same) = both
+    np.testing.assert_array_equal(labels, same)
+    np.testing.assert_array_equal(coded(np.asarray)[:N], expected(np.asarray)[:N])
+    target, bound = MEANS
+    exact, known = target.proved(bound)
+    form = form[0], list(target.schema.columns), form[2]
+    parts = engines.DaskTable(*form, table.frame, target.schema, None, {})
+    in_memory = known.bounded(exact)(rows[["age", "share"]], seed=0)
+    np.testing.assert_array_equal(exact(parts, seed=0), in_memory)
+    unlike = rows[70:].astype({"age": object, "work": "category"}).assign(kind=1.5)
+    table = engines.DaskTable(*table_form, Parts([rows[:70], unlike]), SCHEMA, "y", {})
+    rows.loc[70:, "kind"] = "other"
+    np.testing.assert_array_equal(counts(table), counts(HeldTable(rows, rows["y"], SCHEMA)))
+    shorter = engines.DaskTable(*form, Parts([rows[:70]]), target.schema, None, {})
+    with pytest.raises(ValueError, match="The engine counts 70"):
+        shorter.check()
+    with pytest.raises(ValueError, match="number of rows has changed"):
+        exact(shorter, seed=0)

@@ -112,6 +112,7 @@ def test_expected_scores_are_those_of_real_fits():
     )
 
 
+@pytest.mark.worth
 def test_a_plan_says_what_is_in_reach_and_fits_no_estimator(monkeypatch):
     private = model(SVC())
     plan, again = (private.plan(n_samples=3000) for _ in range(2))
@@ -125,6 +126,7 @@ def test_a_plan_says_what_is_in_reach_and_fits_no_estimator(monkeypatch):
     np.testing.assert_array_equal(plan.expected_score.private, again.expected_score.private)
 
 
+@pytest.mark.worth
 def test_expected_scores_are_read_at_a_stated_task_and_drawn():
     """The same tables as in the plan, so that one level of two has its scores."""
     plan = model().set_params(expect={"majority": 0.6, "exact": 0.8}).plan(n_samples=3000)

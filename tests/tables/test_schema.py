@@ -214,7 +214,7 @@ DATES = pd.date_range("2020-01-01", periods=3)
         (pd.DataFrame([[1, 2, 3]], columns=["a", "a", "b"]), "Missing or repeated"),
         (np.zeros((3, 3)), "2 declared columns"),
         (np.zeros(3), "two dimensions"),
-        ("text", "two dimensions"),
+        ("text", "must come as a numpy array"),
     ],
 )
 def test_a_form_that_cannot_hold_what_is_declared_is_refused(X, message):
