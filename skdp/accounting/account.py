@@ -78,9 +78,8 @@ class Account:
         units = self.ledger.limits.unit, guarantee.unit
         if units == ("person", "record"):
             raise ValueError(
-                f"The ledger {self.ledger.path!r} is for persons. Got a release for records, which "
-                "promises nothing about a person with several. Pass the ids of the persons as "
-                "'groups', or keep a ledger with unit='record'."
+                f"The ledger {self.ledger.path!r} is for persons. Got a release for records: pass "
+                "ids of persons as 'groups', or keep a ledger with unit='record'."
             )
         if units == ("record", "person") and guarantee.gamma and self.is_kept:
             raise ValueError(OTHER_PAIRS)

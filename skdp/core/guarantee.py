@@ -41,20 +41,16 @@ CLIPPED = (
     "Numbers outside the ranges of the oracle's records count as the nearest end, and records far "
     "outside as records of the oracle."
 )
-CLIPPED_PERSONS = (
-    "Numbers outside the ranges of the oracle's records count as the nearest end, a person's "
-    "records beyond the most of the oracle's persons are left out, and persons far outside count "
-    "as persons of the oracle."
+CUT = (
+    "A person with such a record, or with far more records, counts as one of the oracle's; records "
+    "beyond the most of the oracle's persons are left out."
 )
 AS_THEY_ARE = "Numbers outside the ranges of the oracle's records count as they are."
 UNITS = {  # what else is replaced, and what a promise says of persons
     "record": ("", "A person with several records is not covered."),
     "person": (", with all of that person's records,", "A record of a person is covered too."),
 }
-SAMPLED = {  # the same where gamma is about pairs of an oracle
-    "record": UNITS["record"][1],
-    "person": "What a single record of a person shows was not measured.",
-}
+UNMEASURED = "What a single record of a person shows was not measured."
 ASSERTED = "asserted by the caller"  # words for a sensitivity that nobody has proved or checked
 
 
@@ -212,8 +208,9 @@ class PrivacyGuarantee:
             promise += f", said with confidence {sure:g}" if sure is not None else ""
             yield f"{promise}. {unit.capitalize()}s unlike these may not be covered."
             if self.clipped is not None:
-                clipped = CLIPPED if unit == "record" else CLIPPED_PERSONS
-                yield clipped if self.clipped else AS_THEY_ARE
+                yield CLIPPED if self.clipped else AS_THEY_ARE
+            if self.clipped and unit == "person":
+                yield CUT
             if RELEASED_LAW in source:
                 yield (
                     "The law was released from private records, which are no draws of it: gamma "
@@ -225,7 +222,7 @@ class PrivacyGuarantee:
                 yield f"Classes near or below {rare} of the records may not be covered."
         else:
             yield f"{promise}."
-        yield SAMPLED[unit] if self.gamma else UNITS[unit][1]
+        yield UNMEASURED if self.gamma and unit == "person" else UNITS[unit][1]
         assumed = self.assumed or (None if self.gamma else f"sensitivity {ASSERTED}")
         if assumed is not None:
             yield f"It rests on: {assumed}."
