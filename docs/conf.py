@@ -63,6 +63,7 @@ GALLERY = [
     "plot_private_density.py",
     "plot_before_and_after.py",
     "plot_which_promise.py",
+    "plot_persons.py",
     "plot_plain_privacy.py",
     "plot_any_estimator.py",
     "plot_private_kernel_svm.py",

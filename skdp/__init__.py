@@ -31,6 +31,7 @@ from skdp.mechanisms.exponential import ExponentialMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
+from skdp.oracles.persons import PersonsOracle
 from skdp.oracles.public_data import PublicDataOracle
 from skdp.oracles.random_density import RandomDensityOracle
 from skdp.oracles.random_task import RandomTaskOracle
@@ -79,6 +80,7 @@ __all__ = [
     "MomentRegressor",
     "Number",
     "Oracle",
+    "PersonsOracle",
     "PredictionTarget",
     "PrivacyAccountant",
     "PrivacyGuarantee",

@@ -111,7 +111,8 @@ def compare(oracle: object, X: Container, *, random_state: Seed = None) -> Compa
     seed, size = public_seed(random_state, "random_state", "compare"), records.n_records + 1
 
     def drawn(number: int) -> Dataset:
-        return draw(source, min(size, N_DRAWN), streams(seed, ranges_key(number))[0])
+        found = draw(source, min(size, N_DRAWN), streams(seed, ranges_key(number))[0])
+        return found._replace(groups=None)  # of persons, all records
 
     schema = DatasetForm.of(records).agree(DatasetForm.of(drawn(0)))
     name = f"The oracle {source.description}"

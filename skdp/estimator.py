@@ -337,7 +337,7 @@ class PrivateEstimator(PrivateModel):
         groups : array-like of shape (n_samples,), str or None, default=None
             The ids of the persons whom the records belong to, or the name of a column of X that has
             them and is taken out. The promise is then about persons, whose number is public. Rows
-            without an id are left out. For a sensitivity that is not sampled.
+            without an id are left out. A sampler needs an oracle of persons.
 
         Returns
         -------
@@ -378,7 +378,7 @@ class PrivateEstimator(PrivateModel):
         check_holds_no_record(way, given)  # as they came, and before a draw from the oracle
         pays = find_payer(self.accountant)
         try:
-            pays.rehearse(least_spend(self.mechanism, self.sensitivity))
+            pays.rehearse(least_spend(self.mechanism, self.sensitivity, way.unit))
         except BudgetExceededError as error:
             error.add_note(
                 "A search of scikit-learn pays for a fit of each candidate for each fold and once "
@@ -397,7 +397,7 @@ class PrivateEstimator(PrivateModel):
     def least_spend(self) -> dict[str, Any]:
         """Return what a fit spends at least, which does not depend on the number of records."""
         check_parameters(self)
-        return least_spend(self.mechanism, self.sensitivity)
+        return least_spend(self.mechanism, self.sensitivity, self.unit or "record")
 
     @undisturbed
     def plan(
@@ -459,7 +459,7 @@ class PrivateEstimator(PrivateModel):
         example = example_dataset(n_samples, like, sensitivity, "PrivateEstimator.plan", allow_nan)
         if example.y is None and sensitivity.draws_from is not None:
             drawn = sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
-            example = drawn._replace(X=example.X)
+            example = first_of_each(drawn)._replace(X=example.X)
         draft = prepare(way, check_fit(way, example), scoring, is_private=False)
         rehearse_methods(draft, example.X)
         return make_plan(draft)

@@ -22,11 +22,11 @@ from skdp.core.exact import above, below, finite, short_above, short_below
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
 from skdp.core.oracle import Oracle
-from skdp.core.persons import arrange, draw_one, first_of_each, with_persons
+from skdp.core.persons import Persons, arrange, draw_one, first_of_each, with_persons
 from skdp.core.plain import check_gaps
 from skdp.core.room import evaluate_privately, spare, undisturbed
 from skdp.core.schema import DatasetForm, declared, describe_columns, describe_key
-from skdp.core.target import Target, replaces
+from skdp.core.target import Target, over_persons, replaces
 from skdp.core.types import Container, Estimator, Matrix, Scoring, Values
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
@@ -201,10 +201,11 @@ class ReleasePlan:
         self.sensitivity.check_draws(self.oracle)
         check_chooses(self.mechanism, self.target)
         check_count("n_alternatives", self.n_alternatives, "ReleasePlan")
-        if self.unit != "record" and self.sensitivity.gamma:
+        of_persons = self.schema.parts.groups is not None
+        if self.sensitivity.gamma and of_persons != (self.unit == "person"):
             raise ValueError(
-                "The 'unit' of a plan must be 'record' where the sensitivity was sampled, since "
-                f"the oracle yields no persons. Got {self.unit!r}. Take a bound on paper."
+                "The 'unit' of a plan must be that of the oracle where one was sampled. Got "
+                f"{self.unit!r}. Make a plan for the other unit."
             )
         object.__setattr__(self, "names", as_names(self.names, self.mechanism))
         target, sensitivity, content = self.settled or (self.target, None, content_of(self.target))
@@ -305,7 +306,7 @@ class ReleasePlan:
         paid = Payment(guarantee, accountant.total(), noise, seed, stand_ins)
         return self.run(dataset, paid)
 
-    def stand_ins(self, seed: int) -> Dataset | None:
+    def stand_ins(self, seed: int) -> Dataset | Persons | None:
         """Draw the records in the places of those far outside.
 
         Parameters
@@ -315,8 +316,8 @@ class ReleasePlan:
 
         Returns
         -------
-        Dataset or None
-            As many records as a release has. None where no record is far.
+        Dataset, Persons or None
+            As many records, or persons, as a release has. None where no record is far.
         """
         target = self.sensitivity.bounded(self.target, self.oracle, self.schema)
         if not isinstance(target, AlikeTarget):
@@ -337,7 +338,7 @@ class ReleasePlan:
             if target.sums_persons:
                 dataset, evaluate = (
                     persons.rows,
-                    partial(target.over_persons, counts=persons.counts),
+                    partial(over_persons, target, counts=persons.counts),
                 )
             else:
                 dataset = draw_one(persons, paid.noise)
@@ -479,23 +480,25 @@ class ReleasePlan:
                 f"The private dataset must have {n_samples} {self.unit}s in each of its parts, as "
                 f"the plan has. Got parts of {lengths}. Make a plan for this number."
             )
-        dataset = declared(dataset)
+        dataset, schema = declared(dataset), self.schema.of_rows
         given, is_sampled = (
             DatasetForm.of(dataset),
             isinstance(self.sensitivity, SensitivityEstimate),
         )
         if is_sampled:  # else a record that cannot be converted would be refused
-            given = given.agree(self.schema)
-        if given != self.schema:
+            given = given.agree(schema)
+        if given != schema:
             raise ValueError(
                 "The private dataset is of another form than the plan: "
-                f"{describe_key(given.key)}. The plan is for {describe_key(self.schema.key)}."
-                f"{describe_columns(given.key, self.schema.key)} Bring it into the form of the "
+                f"{describe_key(given.key)}. The plan is for {describe_key(schema.key)}."
+                f"{describe_columns(given.key, schema.key)} Bring it into the form of the "
                 "plan, or make a plan for data of this form, with 'like'."
             )
         if self.classes is not None:
-            check_labels(dataset.y, self.classes, is_sampled and self.target.needs_labels)
-        dataset = self.schema.convert(dataset, "The private dataset")
+            is_whole = self.unit == "record" or n_samples is None  # not one record of each
+            needed = is_sampled and self.target.needs_labels and is_whole
+            check_labels(dataset.y, self.classes, needed)
+        dataset = schema.convert(dataset, "The private dataset")
         check_gaps(dataset.X, self.gaps)
         return dataset
 
@@ -659,7 +662,7 @@ class Payment(NamedTuple):
     budget: BudgetTotal
     noise: ByteSource
     seed: int
-    stand_ins: Dataset | None
+    stand_ins: Dataset | Persons | None
 
 
 def draw_seed(noise: ByteSource) -> int:

@@ -23,7 +23,7 @@ from skdp.oracles.trial import check_is_public
 from skdp.plan import ReleasePlan
 from skdp.planning.checks import example_dataset, settle_form
 from skdp.planning.making import Draft, check_mechanism, least_spend, make_plan
-from skdp.planning.persons import unit_of, without_ids
+from skdp.planning.persons import of_persons, unit_of, without_ids
 from skdp.result import Release
 from skdp.results.names import as_names
 from skdp.sensitivity.base import Sensitivity
@@ -119,8 +119,9 @@ def release(
     groups : array-like of n_samples ids, str or None, default=None
         The ids of the persons whom the records belong to, or the name of a column of X that has
         them and is taken out. The promise is about persons. The target sees one record of each
-        person, drawn at random; with "aggregate" all records of the persons of a block. Rows
-        without an id are left out. For a sensitivity that is not sampled.
+        person, drawn at random; all records where the sensitivity is sampled, by an oracle of
+        persons; with "aggregate" all records of the persons of a block. Rows without an id are left
+        out.
     accountant : PrivacyAccountant or None, default=None
         The budget that pays, before the target sees the records. None takes
         `skdp.accounting.default_accountant`.
@@ -193,7 +194,7 @@ def release(
     'high'
     """
     given = as_dataset((X, y, sample_weight), "The private dataset")
-    unit = unit_of(sensitivity, groups, "release")
+    unit = unit_of(groups)
     rows = given if groups is None else with_persons(given._replace(groups=groups))
     dataset = first_of_each(rows)
     if isinstance(target, ColumnsTarget):
@@ -212,7 +213,7 @@ def release(
     if isinstance(sensitivity, Sensitivity):
         check_is_public(sensitivity.draws_from, given)
     pays = find_payer(accountant)
-    pays.rehearse(least_spend(mechanism, sensitivity))  # before pairs are sampled
+    pays.rehearse(least_spend(mechanism, sensitivity, unit))  # before pairs are sampled
     parameters = target, mechanism, sensitivity, responses, names, ranges
     plan, dataset = plan_for(dataset, lengths[0], *parameters, unit)
     private = dataset if groups is None else plan.records_of(rows)
@@ -292,7 +293,7 @@ def plan_release(
     """
     check_mechanism(mechanism, "release")
     check_count("n_samples", n_samples, "plan_release")
-    unit = unit_of(sensitivity, groups, "plan_release")
+    unit = unit_of(groups)
     like = without_ids(like, groups, "plan_release")
     if isinstance(target, ColumnsTarget) and like is not None:
         like = target.read(like, sensitivity)
@@ -340,7 +341,8 @@ def plan_for(
     if isinstance(known, SensitivitySampler) and mechanism.code == "auto":
         mechanism = mechanism.with_code(None)  # a statistic is not drawn towards a prior unasked
     example = example_dataset(n_samples, like, known, "plan_release", target.allow_nan)
-    known, schema, example = settle_form(known, example, target.allow_nan)
+    known, schema, example = settle_form(known, example, target.allow_nan, unit)
+    target = target if schema.parts.groups is None else of_persons(target)
     listed = as_names(names, mechanism)
     facts = target, schema, example, mechanism, known, is_derived
     draft = Draft(*facts, prepare=prepare, names=listed, unit=unit)

@@ -237,7 +237,7 @@ DRAWN = [
     *((f"oracle: {name}", of_oracle(draw), f"oracle.*{words}") for name, words, draw in (
         ("strings", "form", lambda n, rng: (np.full((n, 3), "a"), labels(n, rng))),
         ("nothing", "tuple", lambda n, rng: None),
-        ("four parts", "tuple", lambda n, rng: (drawn(n, rng),) * 4),
+        ("five parts", "tuple", lambda n, rng: (drawn(n, rng),) * 5),
         ("too few", "60 records", lambda n, rng: (drawn(n - 1, rng), labels(n - 1, rng))),
         ("too few labels", "60 resp", lambda n, rng: (drawn(n, rng), labels(n - 1, rng))),
         ("missing numbers", "missing|same", lambda n, rng: (np.full((n, 3), NAN), labels(n, rng))),

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary, finalize
 
 from skdp.accounting.ledger import MEMORY, Ledger, lock
 from skdp.accounting.spend import Spend
-from skdp.accounting.tally import Limits, Tally, largest_square
+from skdp.accounting.tally import OTHER_PAIRS, Limits, Tally, largest_square
 from skdp.core.checks import warn
 from skdp.core.exact import above, below, finite
 from skdp.core.guarantee import PrivacyGuarantee
@@ -67,10 +67,22 @@ class Account:
                     f"The ledger {self.ledger.path!r} is for {tally.relation} neighbors. Got a "
                     f"release for {spend.relation} ones, and the two do not add up."
                 )
+            self._check_unit(guarantee)
             tally.add(spend)
             if tally.admitted_by(self.ledger.limits) is None:
                 raise self._exceeded(before, [each for each, _ in asked], guarantee, n_fitting)
         return tally
+
+    def _check_unit(self, guarantee: PrivacyGuarantee) -> None:
+        """Refuse what says nothing of the unit of a ledger; that of the process counts all."""
+        units = self.ledger.limits.unit, guarantee.unit
+        if units == ("person", "record"):
+            raise ValueError(
+                f"The ledger {self.ledger.path!r} is for persons. Got a release for records: pass "
+                "ids of persons as 'groups', or keep a ledger with unit='record'."
+            )
+        if units == ("record", "person") and guarantee.gamma and self.is_kept:
+            raise ValueError(OTHER_PAIRS)
 
     def current(self) -> Tally:
         """Return the sums over all rows; those of other processes may be new."""

@@ -41,6 +41,9 @@ class PrivacyAccountant:
     slack : float in [0, delta], default=0.0
         Part of `delta` that is kept back, so that many small releases cost less than the sum of
         their epsilons: see the user guide. The deltas of the releases share the rest.
+    unit : {"record", "person"}, default="record"
+        What the total is about. A ledger for persons refuses releases for records. One for records
+        takes those for persons, which hold for records too unless they were sampled.
 
     Raises
     ------
@@ -85,8 +88,9 @@ class PrivacyAccountant:
         delta: float = 0.0,
         gamma: float | None = None,
         slack: float = 0.0,
+        unit: str = "record",
     ):
-        limits = check_limits(epsilon, delta, gamma, slack)
+        limits = check_limits(epsilon, delta, gamma, slack, unit)
         self._account = Account(Ledger(os.fspath(path), limits))
 
     @classmethod
@@ -123,7 +127,7 @@ class PrivacyAccountant:
     @property
     def limits(self) -> dict[str, float | None]:
         """The limits of epsilon, delta and gamma, and the slack."""
-        return dict(vars(self._limits))
+        return self._limits.numbers
 
     @property
     def _limits(self) -> Limits:
@@ -152,7 +156,8 @@ class PrivacyAccountant:
         LedgerError
             If the ledger cannot be written.
         ValueError
-            If `law` is not that of the guarantee, or the ledger is for other neighboring datasets.
+            If `law` is not that of the guarantee, or the ledger is for other neighboring datasets,
+            or for persons where the release is for records.
         """
         self._account.commit(self._row(guarantee, law, label), guarantee)
 

@@ -29,12 +29,13 @@ from skdp.exceptions import LedgerError
 MEMORY = ":memory:"
 TIMEOUT = 60.0  # seconds to wait while another process writes
 APPLICATION = 0x736B6470  # "skdp", by which SQLite knows whose file it is
-VERSION = 3  # another one when a field of Spend or of the limits changes
+VERSION = 4  # another one when a field of Spend or of the limits changes
+READABLE = 3, VERSION  # the limits of version 3 have no unit, and are for records
 
 COLUMNS = tuple(column.name for column in fields(Spend))
 SCHEMA = (
     "CREATE TABLE ledger (id TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, "
-    "gamma REAL, slack REAL NOT NULL)",
+    "gamma REAL, slack REAL NOT NULL, unit TEXT NOT NULL)",
     f"CREATE TABLE spends (id INTEGER PRIMARY KEY AUTOINCREMENT, {', '.join(COLUMNS)})",
     *(
         f"CREATE TRIGGER no_{what}_of_{table} BEFORE {what} ON {table} "
@@ -229,14 +230,14 @@ class Ledger:
                 for statement in SCHEMA:
                     connection.execute(statement)
                 row = uuid.uuid4().hex, *vars(limits).values()
-                connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", row)
+                connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _check(self, connection: sqlite3.Connection) -> None:
         """Refuse a file that is no ledger, of another version, or damaged."""
         if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION,):
             raise self._error("is no ledger of skdp.")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version != VERSION:
+        if version not in READABLE:
             raise self._error(
                 f"is of version {version}, and this skdp reads and writes version {VERSION}. Use "
                 "the skdp that made it."

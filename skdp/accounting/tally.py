@@ -32,11 +32,15 @@ from fractions import Fraction
 from functools import reduce
 
 from skdp.accounting.spend import Spend, loss_of
-from skdp.core.checks import check_real
+from skdp.core.checks import check_real, check_rules
 from skdp.core.exact import Exact, above, below, exact, finite
-from skdp.core.guarantee import ASSERTED, NoiseLaw, PrivacyGuarantee
+from skdp.core.guarantee import ASSERTED, UNITS, NoiseLaw, PrivacyGuarantee
 
 ROUNDED = 1 + 1e-12  # the rounding errors of a formula in floats are smaller
+OTHER_PAIRS = (
+    "A release for persons that was sampled does not add up with those for records, since its "
+    "gamma is about other pairs. Count it in a PrivacyAccountant with unit='person'."
+)
 MOST_LAWS = 24  # convolving so many laws takes a few seconds
 MOST_EPSILON = 10**6  # above it no composition gains anything
 
@@ -49,10 +53,17 @@ class Limits:
     delta: float = 1.0
     gamma: float | None = None
     slack: float = 0.0
+    unit: str = "record"
+
+    @property
+    def numbers(self) -> dict[str, float | None]:
+        """The limits and the slack, by name."""
+        return {name: value for name, value in vars(self).items() if name != "unit"}
 
     def __str__(self) -> str:
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        return ", ".join(f"{n}={v:g}" for n, v in given.items() if v or n == "epsilon")
+        given = {name: value for name, value in self.numbers.items() if value is not None}
+        said = [f"{n}={v:g}" for n, v in given.items() if v or n == "epsilon"]
+        return ", ".join(said + ["unit='person'"] * (self.unit == "person"))
 
     @property
     def free_delta(self) -> Fraction:
@@ -60,15 +71,19 @@ class Limits:
         return finite(self.delta) - finite(self.slack)
 
 
-def check_limits(epsilon: float, delta: float, gamma: float | None, slack: float) -> Limits:
+def check_limits(
+    epsilon: float, delta: float, gamma: float | None, slack: float, unit: str
+) -> Limits:
     """Return the limits of an accountant, or refuse numbers out of range."""
     owner = "PrivacyAccountant"
     delta = check_real("delta", delta, owner, 0.0, 1.0, closed="lr")
+    check_rules(owner, unit=(unit, unit in [*UNITS], "be 'record' or 'person'"))
     return Limits(
         check_real("epsilon", epsilon, owner, 0.0, closed="r"),
         delta,
         None if gamma is None else check_real("gamma", gamma, owner, 0.0, 1.0, closed="lr"),
         check_real("slack", slack, owner, 0.0, min(delta, 1 - 2**-53), closed="lr"),
+        unit,
     )
 
 
@@ -237,6 +252,8 @@ def compose(*guarantees: PrivacyGuarantee) -> PrivacyGuarantee:
         return " and ".join(dict.fromkeys(filter(None, said))) or None
 
     of_records = [each for each in guarantees if each.unit == "record"]
+    if of_records and any(each.unit == "person" for each in sampled):
+        raise ValueError(OTHER_PAIRS)
     return replace(
         (of_records or guarantees)[-1],  # what holds for persons holds for records
         epsilon=total.epsilon,

@@ -148,7 +148,7 @@ class Blocks(Target):
     def over_persons(self, *parts: Container, counts: NDArray[np.intp], seed: int) -> Matrix:
         """Fit to blocks of persons, whose places in a secret order are permuted."""
         persons, code = Persons(Dataset(*parts), counts), self.code
-        coded = [code.encode(self.fits.scores(persons.take(b))) for b in self.blocks]
+        coded = [code.encode(self.fits.scores(persons.take(b).rows)) for b in self.blocks]
         mean = code.weight * self.fits.mean(persons) if code.weight else np.empty(0)
         return np.concatenate([mean, np.mean(coded, axis=0)])
 

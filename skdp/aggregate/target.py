@@ -239,6 +239,6 @@ class FunctionBlocks(Target):
         def value(block: Dataset) -> Matrix:
             return spare(self.function)(*block.parts, seed=seed)
 
-        blocks = map(persons.take, self.blocks)
+        blocks = (persons.take(block).rows for block in self.blocks)
         values = [on_block(value, block, middle, seed) for block in blocks]
         return np.mean(np.clip(values, *self.ranges), axis=0)

@@ -96,6 +96,10 @@ def find_large_sensitivity(
     highest, n_pairs = -np.inf, 0
     while n_pairs < n_iter:
         pool = draw(oracle, n_samples + 1 + POOL_SIZE, rng)
+        if pool.groups is not None:
+            raise ValueError(
+                "The 'oracle' parameter of find_large_sensitivity must yield records. Got persons."
+            )
         base, two = (pool.take(each) for each in np.split(np.arange(n_samples + 1), [-2]))
         place, height = int(rng.integers(n_samples)), -np.inf
         for move in range(min(1 + MOVES_PER_START, n_iter - n_pairs)):

@@ -19,9 +19,10 @@ from skdp.audit.release import audit_release
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset, join_records, neighboring_pair
 from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.persons import Persons
 from skdp.core.room import undisturbed
 from skdp.core.streams import AUDIT, public_seed
-from skdp.core.target import Target
+from skdp.core.target import Target, value_of
 from skdp.core.types import Container, Estimator
 from skdp.estimators.validation import check_labels
 from skdp.mechanisms.base import Mechanism
@@ -29,6 +30,8 @@ from skdp.oracles.adapters import as_oracle, without_response
 from skdp.plan import ReleasePlan
 from skdp.sensitivity.pairs import PairSource
 from skdp.sensitivity.strata import LAYOUTS
+
+Pair = tuple[Dataset | Persons, Dataset | Persons]
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +183,11 @@ def audit_estimator(
             "releases, such as release_oracle for class tables."
         )
     dataset = plan.prepare(Dataset(X, y).only(plan.schema.parts))  # as fit leaves out y
-    n = dataset.n_records
+    n = plan.n_samples if plan.unit == "person" else dataset.n_records
+    if plan.unit == "person" and record is not None:
+        raise ValueError(
+            "The 'record' parameter of audit_estimator must be None for persons. Got one. Leave it."
+        )
     check_count("pairs", pairs, "audit_estimator", at_most=None if record is None else n)
     seed = public_seed(rng, "rng", "audit_estimator")
     promise, known = private_estimator.guarantee_, private_estimator.sensitivity_
@@ -233,7 +240,7 @@ def exceedance_p_value(
 
 def _oracle_pairs(
     plan: ReleasePlan, given: object, n_samples: int, pairs: int, seed: int
-) -> Iterator[tuple[Dataset, Dataset]]:
+) -> Iterator[Pair]:
     """Draw pairs that were not used for calibration, from a given oracle or that of the plan."""
     oracle = plan.oracle if given is None else as_oracle(given)
     if oracle is None:
@@ -255,7 +262,7 @@ def _oracle_pairs(
 
 def _record_pairs(
     plan: ReleasePlan, dataset: Dataset, record: Container, pairs: int
-) -> Iterator[tuple[Dataset, Dataset]]:
+) -> Iterator[Pair]:
     """Put a record in the place of each of the first records of the dataset."""
     owner = "The 'record' parameter of audit_estimator"
     one = as_dataset(record, owner).only(plan.schema.parts)
@@ -273,7 +280,7 @@ def _record_pairs(
 
 def _audit_pair(
     target: Target,
-    pair: tuple[Dataset, Dataset],
+    pair: Pair,
     mechanism: Mechanism,
     audit: Callable[..., AuditResult],
     seed: int,
@@ -284,7 +291,7 @@ def _audit_pair(
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of the estimator; the norm is all that is asked for
         try:
-            values = [target(*dataset.parts, seed=seed) for dataset in pair]
+            values = [value_of(target, dataset, seed) for dataset in pair]
             if code is not None:  # then the released coordinates get the noise
                 values = [code.forward(each) for each in values]
                 mechanism = mechanism.with_code(None)

@@ -61,6 +61,10 @@ class Dataset(NamedTuple):
         parts = zip(self, *others, strict=True)
         return Dataset(*[None if each[0] is None else function(*each) for each in parts])
 
+    def join(self, others: Dataset) -> Dataset:
+        """Return these records and others after them."""
+        return self.map(join_records, others)
+
     def only(self, parts: Dataset) -> Dataset:
         """Leave out the parts that another record of parts lacks."""
         return parts.map(lambda _, part: part, self)
@@ -106,10 +110,13 @@ HOLDS = Dataset("records", "responses", "weights", "ids")
 """What each part holds, in words."""
 
 
-def as_dataset(sample: Sample, source: str = "A dataset") -> Dataset:
-    """Return X, (X, y) or (X, y, sample_weight) as a dataset; the error begins with `source`."""
+def as_dataset(sample: Sample, source: str = "A dataset", most: int = 3) -> Dataset:
+    """Return X, (X, y) or (X, y, sample_weight) as a dataset; the error begins with `source`.
+
+    An oracle may yield a fourth part, which says whose each record is.
+    """
     given = sample if isinstance(sample, tuple) else (sample,)
-    most = 4 if isinstance(sample, Dataset) else 3  # an oracle yields no ids of persons
+    most = 4 if isinstance(sample, Dataset) else most
     if not 0 < len(given) <= most or given[0] is None:
         got = "None" if sample is None else f"a tuple of {len(given)}"
         raise TypeError(

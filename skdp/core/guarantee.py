@@ -31,21 +31,26 @@ class NeighboringRelation(Enum):
 
 
 RELEASED_LAW = "law released for"  # words for an oracle that was learned from private data
+TWO, LABEL = "of the two records", "the label differs"
 STRATA = {
-    "classes": "whether none, one or both of the two records are of the rarest class",
-    "labels": "whether none, one or both of the two records are of the rarest class, or only the "
-    "label differs",
-    "thirds": "whichever third of the responses one of the two records is of",
+    "classes": f"whether none, one or both {TWO} are of the rarest class",
+    "labels": f"whether none, one or both {TWO} are of the rarest class, or only {LABEL}",
+    "thirds": f"whichever third of the responses one {TWO} is of",
 }
 CLIPPED = (
     "Numbers outside the ranges of the oracle's records count as the nearest end, and records far "
     "outside as records of the oracle."
+)
+CUT = (
+    "A person with such a record, or with far more records, counts as one of the oracle's; records "
+    "beyond the most of the oracle's persons are left out."
 )
 AS_THEY_ARE = "Numbers outside the ranges of the oracle's records count as they are."
 UNITS = {  # what else is replaced, and what a promise says of persons
     "record": ("", "A person with several records is not covered."),
     "person": (", with all of that person's records,", "A record of a person is covered too."),
 }
+UNMEASURED = "What a single record of a person shows was not measured."
 ASSERTED = "asserted by the caller"  # words for a sensitivity that nobody has proved or checked
 
 
@@ -195,12 +200,17 @@ class PrivacyGuarantee:
             source = "the oracle" if self.oracle is None else self.oracle
             promise += f", with probability {1 - self.gamma:g} over pairs of datasets from {source}"
             promise += f", {STRATA[self.strata]}" if self.strata in STRATA else ""
+            if unit == "person":
+                promise = promise.replace(TWO, f"{TWO}, one drawn of each person,")
+                promise = promise.replace(LABEL, "the labels of a person differ")
             is_twice = self.strata in ("classes", "labels") and not self.least_share
             promise += ", where each class occurs at least twice" if is_twice else ""
             promise += f", said with confidence {sure:g}" if sure is not None else ""
-            yield f"{promise}. Records unlike these may not be covered."
+            yield f"{promise}. {unit.capitalize()}s unlike these may not be covered."
             if self.clipped is not None:
                 yield CLIPPED if self.clipped else AS_THEY_ARE
+            if self.clipped and unit == "person":
+                yield CUT
             if RELEASED_LAW in source:
                 yield (
                     "The law was released from private records, which are no draws of it: gamma "
@@ -212,7 +222,7 @@ class PrivacyGuarantee:
                 yield f"Classes near or below {rare} of the records may not be covered."
         else:
             yield f"{promise}."
-        yield UNITS[unit][1]
+        yield UNMEASURED if self.gamma and unit == "person" else UNITS[unit][1]
         assumed = self.assumed or (None if self.gamma else f"sensitivity {ASSERTED}")
         if assumed is not None:
             yield f"It rests on: {assumed}."

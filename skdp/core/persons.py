@@ -10,8 +10,8 @@ person stands for one row that depends on that person's own rows, and on a draw 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,16 +45,50 @@ class Persons(NamedTuple):
     rows: Dataset
     counts: NDArray[np.intp]
 
+    @classmethod
+    def of(cls, dataset: Dataset) -> Persons:
+        """Return numbered persons in order, each with its first `MOST_ROWS` rows as they came."""
+        codes = np.asarray(dataset.groups)
+        counts = np.bincount(codes)
+        order = np.argsort(codes, kind="stable")
+        return cls(dataset._replace(groups=None).take(order), counts).cut(MOST_ROWS)
+
+    @property
+    def n_records(self) -> int:
+        """The number of persons, each of whom stands in the place of a record."""
+        return len(self.counts)
+
+    @property
+    def dataset(self) -> Dataset:
+        """The rows, with the numbers of the persons as `groups`."""
+        return self.rows._replace(groups=np.repeat(np.arange(len(self.counts)), self.counts))
+
     @property
     def starts(self) -> NDArray[np.intp]:
         """The place of the first row of each."""
         return np.cumsum(self.counts) - self.counts
 
-    def take(self, places: NDArray[np.intp]) -> Dataset:
-        """Return all rows of the persons at `places`."""
+    def take(self, places: NDArray[np.intp]) -> Persons:
+        """Return the persons at `places`, which may repeat, with all rows."""
         counts = self.counts[places]
         first = np.repeat(self.starts[places] - np.cumsum(counts) + counts, counts)
-        return self.rows.take(first + np.arange(len(first)))
+        return Persons(self.rows.take(first + np.arange(len(first))), counts)
+
+    def cut(self, most: float) -> Persons:
+        """Return the persons with so many rows of each at most, the first ones."""
+        if self.counts.max() <= most:
+            return self
+        kept = np.arange(len(self.rows.parts[0])) - np.repeat(self.starts, self.counts) < most
+        counts = np.minimum(self.counts, int(most))
+        return Persons(self.rows.take(np.flatnonzero(kept)), counts)
+
+    def map(self, function: Callable[..., Any], *others: Any) -> Persons:
+        """Apply a function to each part of the rows, as :meth:`Dataset.map` does."""
+        return self._replace(rows=self.rows.map(function, *others))
+
+    def join(self, others: Persons) -> Persons:
+        """Return these persons and others after them."""
+        return Persons(self.rows.join(others.rows), np.append(self.counts, others.counts))
 
     def mean(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean over persons of the mean of a row of numbers for each of their rows."""
@@ -82,7 +116,9 @@ def with_persons(dataset: Dataset) -> Dataset:
             "The 'groups' must hold an id for each row of X, and y a response for each. Got parts "
             "of different lengths. Take all from one table."
         )
-    codes = _numbered(_entries(dataset.groups))
+    ids: Any = dataset.groups
+    is_whole = type(ids) is np.ndarray and ids.dtype.kind in "iu" and ids.ndim == 1  # has no gaps
+    codes = np.unique(ids, return_inverse=True)[1] if is_whole else _numbered(_entries(ids))
     kept = np.flatnonzero(codes >= 0)
     if not len(kept):
         raise ValueError(
@@ -90,6 +126,16 @@ def with_persons(dataset: Dataset) -> Dataset:
             "names the persons."
         )
     return dataset._replace(groups=codes).take(kept)
+
+
+def count_persons(dataset: Dataset) -> int:
+    """Count persons by their numbers, or records where nobody is numbered."""
+    return dataset.n_records if dataset.groups is None else int(np.max(dataset.groups)) + 1
+
+
+def as_units(dataset: Dataset) -> Dataset | Persons:
+    """Return numbered persons, or records where nobody is numbered, to be taken one by one."""
+    return dataset if dataset.groups is None else Persons.of(dataset)
 
 
 def first_of_each(dataset: Dataset) -> Dataset:
@@ -103,16 +149,12 @@ def first_of_each(dataset: Dataset) -> Dataset:
 def arrange(dataset: Dataset, source: NoiseBytes) -> Persons:
     """Put persons in a secret order, each with its first `MOST_ROWS` rows as they came."""
     codes = np.asarray(dataset.groups)
-    n_persons = int(codes.max()) + 1
+    n_persons = count_persons(dataset)
     while True:  # with equal keys the order would not be uniform
         keys = np.frombuffer(source.bytes(8 * n_persons), dtype=np.uint64)
         if len(np.unique(keys)) == n_persons:
             break
-    places = np.argsort(keys)[codes]
-    counts = np.bincount(places, minlength=n_persons)
-    before = np.repeat(np.cumsum(counts) - counts, counts)
-    rows = np.argsort(places, kind="stable")[np.arange(len(codes)) - before < MOST_ROWS]
-    return Persons(dataset._replace(groups=None).take(rows), np.minimum(counts, MOST_ROWS))
+    return Persons.of(dataset._replace(groups=np.argsort(keys)[codes]))
 
 
 def draw_one(persons: Persons, source: NoiseBytes) -> Dataset:

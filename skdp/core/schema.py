@@ -176,6 +176,17 @@ class DatasetForm:
         """The forms in words, equal in every process."""
         return tuple((name, *form.key) for name, form in self.parts.named.items())
 
+    @property
+    def of_rows(self) -> DatasetForm:
+        """The forms of the records, without that of the numbers of persons."""
+        return replace(self, parts=self.parts._replace(groups=None))
+
+    @property
+    def of_persons(self) -> DatasetForm:
+        """The forms of records, and that of the numbers of the persons whom they belong to."""
+        numbers = Form(np.ndarray, (), (np.dtype(np.intp),))
+        return replace(self, parts=self.parts._replace(groups=numbers))
+
     def __str__(self) -> str:
         """Describe the forms in one line."""
         return describe_key(self.key)
@@ -197,6 +208,10 @@ class DatasetForm:
             hint = ""
             if owner.startswith("The oracle") and len(asked) > 1 and len(given) == 1:
                 hint = " Give it y too, or wrap features: RandomTaskOracle(X, classes=...)."
+            if "groups" in asked.keys() - given.keys():
+                hint = " Let it draw persons: give it groups, or take PersonsOracle(oracle, sizes)."
+            elif "groups" in given.keys() - asked.keys():
+                hint = " An oracle of persons is for a sampled release with groups."
             raise ValueError(
                 f"{owner} returned {_say_parts(given)}. It must return "
                 f"{_say_parts(asked)}, like the private records, or those of 'like'.{hint}"

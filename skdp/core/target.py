@@ -17,6 +17,7 @@ from skdp.core.default import CLASS_NAME
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import Keyed, check_key
 from skdp.core.metric import OutputMetric
+from skdp.core.persons import Persons
 from skdp.core.types import Container, Estimator, Named
 
 
@@ -41,7 +42,10 @@ class Target(Keyed, ABC):
         Whether the target fits an estimator. One that does not is tried on made-up records before
         private ones, where its sensitivity is known on paper. By default it does not.
     sums_persons : bool
-        Whether `over_persons` reads all records of persons; without, one of each is drawn.
+        Whether all records of persons are read, by a method `over_persons` where there is one;
+        without, one of each is drawn.
+    weighs_persons : bool
+        Whether the records of a person then have weights, which are alike and sum to one.
     needs_labels : bool
         Whether no value exists where y lacks a public label. By default one does.
     is_mean : bool
@@ -97,6 +101,7 @@ class Target(Keyed, ABC):
     allow_nan: bool = False
     fits_estimator: bool = False
     sums_persons: bool = False
+    weighs_persons: bool = False
     needs_labels: bool = False
     is_mean: bool = False
     chooses: bool = False
@@ -254,15 +259,36 @@ class Target(Keyed, ABC):
 
 
 def values_of(
-    target: Target, datasets: Iterable[Dataset], seed: int
+    target: Target, datasets: Iterable[Dataset | Persons], seed: int
 ) -> tuple[NDArray[np.float64], ...]:
     """Evaluate a target with one seed on some datasets."""
     values = []
     for dataset in datasets:
-        value = target(*dataset.parts, seed=seed)
+        value = value_of(target, dataset, seed)
         check_unlabeled(value, target.description)
         values.append(np.array(value))  # a copy: the next may be in its place
     return tuple(values)
+
+
+def value_of(
+    target: Target, dataset: Dataset | Persons, seed: int, **noise: Any
+) -> NDArray[np.float64]:
+    """Evaluate a target on records, or on persons."""
+    if isinstance(dataset, Persons):
+        return over_persons(target, *dataset.rows.parts, counts=dataset.counts, seed=seed, **noise)
+    return target(*dataset.parts, seed=seed, **noise)
+
+
+def over_persons(
+    target: Any, *rows: Container, counts: NDArray[np.intp], seed: int, **noise: Any
+) -> NDArray[np.float64]:
+    """Evaluate a target on all rows of persons, with its own method where it has one."""
+    if hasattr(target, "over_persons"):
+        return target.over_persons(*rows, counts=counts, seed=seed, **noise)
+    dataset = Dataset(*rows)
+    if target.weighs_persons:
+        dataset = dataset._replace(sample_weight=np.repeat(1 / counts, counts))
+    return target(*dataset.parts, seed=seed)
 
 
 def replaces(target: Target, name: str) -> bool:

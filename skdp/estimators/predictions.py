@@ -21,6 +21,7 @@ from skdp.core.checks import check_count, shown
 from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.dtypes import MisfitError, holds_numbers
 from skdp.core.metric import KnownMetric
+from skdp.core.persons import first_of_each
 from skdp.core.plain import as_doubles, as_objects, columns_of, plain
 from skdp.core.schema import DatasetForm
 from skdp.core.streams import ANCHOR_DATASET
@@ -157,7 +158,7 @@ def anchors_of(
             ) from None
     n_anchors = release.n_anchors or N_ANCHORS
     if kind_of(estimator) not in ("classifier", "regressor"):
-        return source.public_dataset(n_anchors, schema, ANCHOR_DATASET).X
+        return first_of_each(source.public_dataset(n_anchors, schema, ANCHOR_DATASET)).X
     most = max(least, n_anchors)
     drawn = source.public_dataset(DRAWN * most, schema, ANCHOR_DATASET).X
     return form.convert(different_records(drawn, most, least=n_anchors))

@@ -173,4 +173,5 @@ def without_response(oracle: Oracle) -> Oracle:
 
 
 def _drop_response(source: Oracle, n_samples: int, rng: Generator) -> Sample:
-    return as_dataset(source(n_samples, rng), f"What the oracle {source.description} returns").X
+    what = f"What the oracle {source.description} returns"
+    return as_dataset(source(n_samples, rng), what, most=4)._replace(y=None, sample_weight=None)

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from skdp.core.dataset import Dataset, as_dataset, belongs_to
 from skdp.core.oracle import Oracle
+from skdp.core.persons import arrange, count_persons, with_persons
 from skdp.core.plain import find_non_finite
 from skdp.core.schema import DatasetForm
 from skdp.core.types import Container
@@ -28,6 +29,7 @@ def draw(
     schema: DatasetForm | None = None,
     full: bool = False,
     allow_nan: bool = False,
+    in_order: bool = False,  # of persons: as the oracle yields them
     copied: bool = True,  # else nobody may write into arrays, which may be the oracle's own
 ) -> Dataset:
     """Ask an oracle for records, check them (`full`: each value), and bring them into a schema."""
@@ -37,8 +39,13 @@ def draw(
     except Exception as error:
         error.add_note(f"Raised by t{name[1:]} when asked for n_samples={n_samples}.")
         raise
-    dataset = as_dataset(sample, f"What t{name[1:]} returns")
-    for what, length in dataset.lengths.items():
+    dataset = as_dataset(sample, f"What t{name[1:]} returns", most=4)
+    lengths = dataset.lengths
+    if dataset.groups is not None:  # whose order means nothing then, whatever that of the rows
+        dataset = with_persons(dataset)
+        dataset = dataset if in_order else arrange(dataset, rng).dataset
+        lengths = {"persons": count_persons(dataset)}
+    for what, length in lengths.items():
         if length != n_samples:
             raise ValueError(
                 f"{name} returned {length} {what}. It must return n_samples={n_samples}."

@@ -7,7 +7,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from skdp.core.dataset import as_dataset
+from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.oracle import Oracle
 from skdp.core.types import Matrix, Sample
 from skdp.oracles.random_task import RandomTaskOracle
@@ -44,19 +44,24 @@ class GradedTaskOracle(Oracle):
         self.description = oracle.description
 
     def __call__(self, n_samples: int, rng: Generator) -> Sample:
-        drawn = as_dataset(self.oracle(n_samples, rng), "What the oracle returns")
+        drawn = as_dataset(self.oracle(n_samples, rng), "What the oracle returns", most=4)
+        answered = drawn._replace(y=self._answers(drawn, rng))
+        return answered.parts if drawn.groups is None else answered
+
+    def _answers(self, drawn: Dataset, rng: Generator) -> NDArray:
+        """Return the responses of new rules."""
         rules = RandomTaskOracle(drawn.X, y_scale=1.0)
         if self.classes is None:
             y, (scores,) = np.asarray(drawn.y, dtype=np.float64), rules.rule_scores(1, rng)
-            noise = np.sqrt(1 - self.difficulty) * rng.standard_normal(n_samples)
+            noise = np.sqrt(1 - self.difficulty) * rng.standard_normal(scores.size)
             response = np.sqrt(self.difficulty) * scores + noise
-            return drawn._replace(y=y.mean() + self._scale(y) * response).parts
+            return y.mean() + self._scale(y) * response
         scores = rules.rule_scores(len(self.classes), rng).T.copy()
         if len(self.classes) == 2:
             scores[:, 0] = 0.0
         p = self._probabilities(scores, rng.permutation(self.shares))
-        codes = (p.cumsum(axis=1) < rng.random((n_samples, 1))).sum(axis=1)
-        return drawn._replace(y=self.classes[np.minimum(codes, len(self.classes) - 1)]).parts
+        codes = (p.cumsum(axis=1) < rng.random((len(p), 1))).sum(axis=1)
+        return self.classes[np.minimum(codes, len(self.classes) - 1)]
 
     def _scale(self, y: Matrix) -> float:
         scale = getattr(self.oracle, "y_scale", None)

@@ -9,13 +9,15 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from skdp.core.checks import floats, is_real, shown
-from skdp.core.dataset import column_names, n_columns, n_records, take_records
-from skdp.core.types import Container
-from skdp.oracles.shipped import ShippedOracle
+from skdp.core.dataset import Dataset, column_names, n_columns, n_records, take_records
+from skdp.core.persons import Persons
+from skdp.core.types import Container, Sample
+from skdp.oracles.shipped import ShippedOracle, as_persons
 
 _JITTER = 1e-6
 _MIXED = 0.1  # default share of labels that are shuffled
 _GAPS = ("nan", "None", "NaT", "<NA>")  # texts of missing entries of frames
+_ALIKE = 0.3  # default share of persons whose records all have one label
 _LEAST_PER_CLASS = 2  # a pair may leave one out
 _LEAST_SHARE = 0.05  # default share of the rarest class of any dataset, at least
 
@@ -62,6 +64,13 @@ class RandomTaskOracle(ShippedOracle):
     y_scale : float, default=None
         Standard deviation of the rule for a real response, in its unit. It must be given where
         there are no `classes`, since the sensitivity of a regression grows with it.
+    groups : array-like of shape (n_records,), str or None, default=None
+        The ids of the persons whom the records belong to, or the name of the column of X that has
+        them. The oracle then resamples persons, each with all records, for a release with groups.
+    person_noise : float in [0, 1] or None, default=None
+        With `groups`, the share of persons whose records all have one response, that of a record
+        drawn at random; None is .3. Without such persons a sampled sensitivity hardly covers those
+        whose responses go together for a reason that no feature shows.
 
     Attributes
     ----------
@@ -92,9 +101,13 @@ class RandomTaskOracle(ShippedOracle):
         least_share: float | None = None,
         y_mean: float = 0.0,
         y_scale: float | None = None,
+        groups: Container = None,
+        person_noise: float | None = None,
     ) -> None:
         said = self._set_classes(classes) or f"y_mean={y_mean}, y_scale={y_scale}"
-        self._X = self._checked_table(X)
+        self._X = self._table = self._checked_table(X)  # by which private records are recognized
+        self._persons = as_persons(self._X, None, groups)
+        self._X = self._X if self._persons is None else self._persons.rows.X
         self._n_records = n_records(self._X)
         self._values = self._X if column_names(self._X) is None else _as_numbers(self._X)
         self._weight_scale = _inverse_scale(self._values)
@@ -104,6 +117,12 @@ class RandomTaskOracle(ShippedOracle):
         if not 0 <= self._noise <= most:
             rule = "be in [0, 1] with 'classes', else in [0, inf)"
             self._refuse("noise", rule, shown(noise))
+        self._person_noise = _ALIKE if person_noise is None else person_noise
+        fits = is_real(self._person_noise) and 0 <= self._person_noise <= 1
+        if not fits or (groups is None and person_noise is not None):
+            self._refuse(
+                "person_noise", "be in [0, 1] with 'groups', else None", shown(person_noise)
+            )
         if labeled and (y_mean != 0 or y_scale is not None):
             rule = "be left alone when 'classes' is given, like 'y_mean'"
             self._refuse("y_scale", rule, f"y_mean={y_mean}, y_scale={y_scale}")
@@ -121,6 +140,8 @@ class RandomTaskOracle(ShippedOracle):
             f"n_features={n_columns(self._X)}",
             said if labeled else f"y_mean={y_mean:g}, y_scale={y_scale:g}",
             f"noise={self._noise:g}",
+            "" if self._persons is None else f"n_persons={self._persons.n_records}",
+            "" if self._persons is None else f"person_noise={self._person_noise:g}",
             f"least_share={self.least_share:.3g}" if labeled else "",
         )
 
@@ -148,9 +169,9 @@ class RandomTaskOracle(ShippedOracle):
         Returns
         -------
         float or None
-            None where the response is real.
+            None where the response is real, and of persons.
         """
-        if self._classes is None or self.least_share is None:
+        if self._classes is None or self.least_share is None or self._persons is not None:
             return None
         spare = max(0, n_samples - _LEAST_PER_CLASS * len(self._classes))
         return (_LEAST_PER_CLASS + spare * self.least_share) / n_samples
@@ -164,16 +185,28 @@ class RandomTaskOracle(ShippedOracle):
             self._refuse("class_shares", rule, shown(class_shares))
         return shares / shares.sum()
 
-    def __call__(self, n_samples: int, rng: Generator) -> tuple[Container, NDArray]:
-        """Return `n_samples` public rows, and the answers of a new random rule."""
-        rows = rng.integers(self._n_records, size=n_samples)
-        X = take_records(self._X, rows)
+    def __call__(self, n_samples: int, rng: Generator) -> Sample:
+        """Return `n_samples` public rows, or persons, and the answers of a new random rule."""
+        if self._persons is None:
+            rows = rng.integers(self._n_records, size=n_samples)
+            X = take_records(self._X, rows)
+            return X, self._answers(X, rows, rng)
+        places = Persons(Dataset(np.arange(self._n_records)), self._persons.counts)
+        drawn = places.take(rng.integers(places.n_records, size=n_samples))
+        X = take_records(self._X, drawn.rows.X)
+        y, counts = self._answers(X, drawn.rows.X, rng), drawn.counts
+        are_alike = np.repeat(rng.random(n_samples) < self._person_noise, counts)
+        y = np.where(are_alike, np.repeat(y[rng.integers(len(y), size=n_samples)], counts), y)
+        return drawn.dataset._replace(X=X, y=y)
+
+    def _answers(self, X: Container, rows: NDArray[np.intp], rng: Generator) -> NDArray:
+        """Return the responses of a new random rule at public rows."""
         values = X if self._values is self._X else self._values[rows]
         if self._classes is None:
             scores = self._scores(values, 1, rng)[0]
-            scores += self._noise * rng.standard_normal(n_samples)
-            return X, self._y_mean + self.y_scale * scores
-        return X, self._classes[self._codes(values, n_samples, rng)]
+            scores += self._noise * rng.standard_normal(len(rows))
+            return self._y_mean + self.y_scale * scores
+        return self._classes[self._codes(values, len(rows), rng)]
 
     def rule_scores(self, n_rules: int, rng: Generator) -> NDArray[np.float64]:
         """Return the scores of random rules at all records.

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from skdp.core.checks import LONGEST, check_ranges, floats, shown
-from skdp.core.dataset import as_series, n_records
+from skdp.core.dataset import Dataset, as_series, n_records
 from skdp.core.oracle import Oracle
+from skdp.core.persons import Persons, with_persons
 from skdp.core.plain import as_labels
 from skdp.core.types import Container
 
@@ -51,6 +52,11 @@ class ShippedOracle(Oracle):
         if n_records(X) < 1:
             self._refuse("X", "hold at least one record", "none")
         return X
+
+
+def as_persons(X: Container, y: Container, groups: Container) -> Persons | None:
+    """Return the persons of a public table; None where no groups are given."""
+    return None if groups is None else Persons.of(with_persons(Dataset(X, y, groups=groups)))
 
 
 class Box(NamedTuple):

@@ -22,6 +22,7 @@ from skdp.core.types import Container, Estimator
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.oracles.adapters import OracleAdapter
 from skdp.oracles.drawing import draw
+from skdp.oracles.persons import PersonsOracle
 
 MAX_EQUAL = 30  # equal draws in a row; a legitimate oracle repeats a dataset less often
 MAX_WORK = 10**6  # steps of numpy after which two arrays count as sharing memory
@@ -33,7 +34,7 @@ def try_oracle(oracle: Oracle, n_samples: int, seed: int) -> Dataset:
 
     def attempt(number: int) -> Dataset:
         rng, _ = streams(seed, public_key(FIRST_TRIAL + number))
-        return draw(oracle, n_samples + 1, rng)
+        return draw(oracle, n_samples + 1, rng, in_order=True)
 
     kept = attempt(0)
     if not _are_equal(kept, attempt(0), RELATIVE_ERROR):
@@ -55,7 +56,7 @@ def check_is_public(oracle: Oracle | None, dataset: Dataset) -> None:
     if oracle is None:
         return
     source: Estimator = oracle
-    while isinstance(source, OracleAdapter):
+    while isinstance(source, OracleAdapter | PersonsOracle):
         source = source.source
     for name, held in _held(source):
         parts = [held, *held[:MAX_EQUAL]] if isinstance(held, list | tuple) else [held]

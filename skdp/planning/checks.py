@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from skdp.accounting.payer import check_accountant
 from skdp.core.checks import shown, warn
 from skdp.core.dataset import Dataset, as_dataset
+from skdp.core.persons import first_of_each
 from skdp.core.room import quiet
 from skdp.core.schema import DatasetForm, declared
 from skdp.core.types import Container, Estimator
@@ -36,6 +37,8 @@ from skdp.planning.ways import Parameters, Way, way_of
 from skdp.results.expected import check_expect
 from skdp.results.shares import split
 from skdp.sensitivity.base import Sensitivity
+from skdp.sensitivity.estimate import SensitivityEstimate
+from skdp.sensitivity.sampler import SensitivitySampler
 
 
 def check_fit(way: Way, dataset: Dataset) -> Dataset:
@@ -129,7 +132,7 @@ def example_dataset(
                 "the form of the data from. Got None. Pass a few made-up records with the columns "
                 "and dtypes of the data, as like=(X, y)."
             )
-        return sensitivity.public_dataset(n_samples, allow_nan=allow_nan)
+        return first_of_each(sensitivity.public_dataset(n_samples, allow_nan=allow_nan))
     dataset = as_dataset(like, f"The 'like' parameter of {owner}")
     lengths = list(dataset.lengths.values())
     if set(lengths) == {n_samples}:
@@ -144,12 +147,15 @@ def example_dataset(
 
 
 def settle_form(
-    sensitivity: Sensitivity, example: Dataset, allow_nan: bool
+    sensitivity: Sensitivity, example: Dataset, allow_nan: bool, unit: str = "record"
 ) -> tuple[Sensitivity, DatasetForm, Dataset]:
     """Settle one form for data and draws, and return the example in it."""
     example = declared(example)
-    sensitivity, schema = sensitivity.agree(DatasetForm.of(example, allow_nan), example)
-    return sensitivity, schema, schema.convert(example, "The private dataset")
+    form = DatasetForm.of(example, allow_nan)
+    if unit == "person" and isinstance(sensitivity, SensitivitySampler | SensitivityEstimate):
+        form = form.of_persons
+    sensitivity, schema = sensitivity.agree(form, example)
+    return sensitivity, schema, schema.of_rows.convert(example, "The private dataset")
 
 
 def check_parameters(given: Parameters) -> Way:

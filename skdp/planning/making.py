@@ -89,9 +89,9 @@ def least_promise(mechanism: Mechanism, sensitivity: object) -> PrivacyGuarantee
     return replace(mechanism.guarantee(level.gamma), confidence=level.confidence)
 
 
-def least_spend(mechanism: Mechanism, sensitivity: object) -> dict[str, Any]:
+def least_spend(mechanism: Mechanism, sensitivity: object, unit: str = "record") -> dict[str, Any]:
     """Return what a release spends at least."""
-    promise = least_promise(mechanism, sensitivity)  # which checks the parameters
+    promise = replace(least_promise(mechanism, sensitivity), unit=unit)  # checks the parameters
     law = None if isinstance(sensitivity, ClassTables) else mechanism.noise_law
     return {"guarantee": promise, "law": law}
 
@@ -300,4 +300,4 @@ def _output_metric(
     if not replaces(target, "output_metric"):
         return None
     public = source.public_dataset(N_METRIC_RECORDS, schema, attempt=OUTPUT_DATASET)
-    return target.output_metric(*public.parts)
+    return target.output_metric(*public._replace(groups=None).parts)

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from numbers import Real
+import copy
 from typing import Any
 
-from skdp.aggregate.target import SampleAndAggregate
-from skdp.core.checks import check_real, check_rules, shown
-from skdp.core.dataset import as_dataset
+import numpy as np
+
+from skdp.core.checks import check_real, check_rules
+from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.persons import first_of_each, with_persons
+from skdp.core.target import Target
 from skdp.core.types import Container
-from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.tables.release import ClassTables
 
 
-def unit_of(sensitivity: object, groups: Container, owner: str) -> str:
-    """Return the unit of a promise; refuse groups with what was sampled on records."""
-    if groups is None or groups is False:
-        return "record"
-    is_bound = isinstance(sensitivity, KnownSensitivity) and not sensitivity.gamma
-    if not (is_bound or isinstance(sensitivity, str | SampleAndAggregate | ClassTables | Real)):
-        raise ValueError(
-            f"The 'groups' parameter of {owner} is for a sensitivity that is not sampled: 'known', "
-            "'aggregate', ClassTables, a KnownSensitivity or a number. Got "
-            f"{shown(sensitivity)}. Take one of these."
-        )
-    return "person"
+def unit_of(groups: Container) -> str:
+    """Return the unit of a promise, given ids of persons, a plan for persons, or none."""
+    return "record" if groups is None or groups is False else "person"
 
 
 def check_unit(model: Any, groups: Container, owner: str) -> str:
@@ -35,7 +26,7 @@ def check_unit(model: Any, groups: Container, owner: str) -> str:
     check_rules("PrivateEstimator", unit=(model.unit, is_unit, rule))
     name = "records_per_person"
     most = check_real(name, model.records_per_person, "PrivateEstimator", 1.0, closed="l")
-    unit = unit_of(model.sensitivity, groups, owner)
+    unit = unit_of(groups)
     if unit == "record" and model.unit is not None:
         raise ValueError(
             f"The 'groups' parameter of {owner} must be given with unit='person'. Got None. Pass "
@@ -48,6 +39,22 @@ def check_unit(model: Any, groups: Container, owner: str) -> str:
             f"with any sensitivity but 'known'. Got {most:g}. Leave it out."
         )
     return unit
+
+
+def of_persons(target: Target, weighs: bool = False) -> Target:
+    """Return a target that is evaluated on all records of persons."""
+    made = copy.copy(target)
+    made.sums_persons, made.weighs_persons = True, weighs
+    if made.key_parts is not None:
+        made.key_parts = (*made.key_parts, "persons", weighs)
+    return made
+
+
+def as_target_sees(drawn: Dataset, has_weights: bool) -> Dataset:
+    """Return public records of persons, with the weights that such records have in a target."""
+    codes = np.arange(drawn.n_records) if drawn.groups is None else drawn.groups
+    counts = np.bincount(codes)[codes]
+    return drawn._replace(sample_weight=1 / counts if has_weights else None, groups=None)
 
 
 def without_ids(like: Container, groups: Container, owner: str) -> Container:

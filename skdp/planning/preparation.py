@@ -18,7 +18,7 @@ from skdp.core.room import quiet
 from skdp.core.schema import DatasetForm, Form
 from skdp.core.target import Target
 from skdp.core.types import Container, Scoring
-from skdp.estimators.inputs import takes
+from skdp.estimators.inputs import takes, takes_weights
 from skdp.estimators.known_target import entries_for
 from skdp.estimators.precautions import warn_of_unknown_categories
 from skdp.estimators.predictions import N_ANCHORS, PredictionTarget
@@ -28,6 +28,7 @@ from skdp.planning.checks import data_check, settle_form
 from skdp.planning.components import with_components
 from skdp.planning.labels import draw_every_class, labels_for, labels_in, labels_of_fit
 from skdp.planning.making import Draft
+from skdp.planning.persons import as_target_sees, of_persons
 from skdp.planning.ways import Kind, Way, kind_of_release
 from skdp.planning.worth import made_up_oracle
 from skdp.sensitivity.base import Sensitivity
@@ -43,15 +44,17 @@ def prepare(way: Way, example: Dataset, scoring: Scoring = None, is_private: boo
         return drafted
     allow_nan = takes(way.given.estimator, "allow_nan")
     sensitivity = way.admit(way.start(example.n_records), example)
-    sensitivity, schema, example = settle_form(sensitivity, example, allow_nan)
+    sensitivity, schema, example = settle_form(sensitivity, example, allow_nan, way.unit)
     source = way.source(sensitivity)
     records = _public_records(way, source, schema, example)
     way = with_components(way, records)
-    given, public = way.given, _make_public_fit(way, source, schema, records)
+    given, public = way.given, _make_public_fit(way, source, schema, records, example.n_records)
     target, sensitivity, mechanism = way.bind(sensitivity, public)
+    if schema.parts.groups is not None:
+        target = of_persons(target, weighs=public.dataset.sample_weight is not None)
     is_known, made_up, predictions = isinstance(sensitivity, KnownSensitivity), None, None
     if public.classes is not None:
-        needed = is_private and not is_known and target.needs_labels
+        needed = is_private and not is_known and target.needs_labels and way.unit == "record"
         check_labels(example.y, public.classes, needed)
     if said := target.warning(example.n_records):
         warn(said)
@@ -125,17 +128,20 @@ def _public_records(
         records = synthetic_dataset(dataset, classes, entries)
     else:
         records = draw_every_class(estimator, source, schema, dataset.n_records, classes)
+    if schema.parts.groups is not None:
+        has_weights = way.kind.takes_weights and takes_weights(estimator)
+        records = as_target_sees(records, has_weights and records.y is not None)
     if way.rule is not None:
         way.rule.check_classes(labels_in(records.y))
     return records
 
 
 def _make_public_fit(
-    way: Way, source: Sensitivity, schema: DatasetForm, records: Dataset
+    way: Way, source: Sensitivity, schema: DatasetForm, records: Dataset, n_samples: int
 ) -> Public:
     """Make the public fit, with its records and labels."""
     estimator = way.kind.configure(way.given.estimator)
     fit = fit_to_synthetic if source.draws_from is None else fit_seeded
     fitted = fit(estimator, records)
     classes = labels_of_fit(fitted, records.y) if is_classifier(fitted) else None
-    return Public(fitted, records, classes, source, schema, records.n_records)
+    return Public(fitted, records, classes, source, schema, n_samples)

@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
@@ -17,6 +18,7 @@ from skdp.core.checks import shorten, shown, warn
 from skdp.core.dataset import Dataset
 from skdp.core.dtypes import categories_of
 from skdp.core.guarantee import PrivacyGuarantee
+from skdp.core.persons import first_of_each, with_persons
 from skdp.core.plain import is_table, plain
 from skdp.core.room import undisturbed
 from skdp.core.schema import DatasetForm, declared
@@ -311,6 +313,7 @@ def release_oracle(
     mechanism: Mechanism,
     recalibrate: bool = True,
     n_samples: int | None = None,
+    groups: Container = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> ReleasedOracle:
@@ -332,6 +335,9 @@ def release_oracle(
         Whether a part of the budget goes to a corrected score, as for :class:`ClassTables`.
     n_samples : int or None, default=None
         The number of records, which a table of an engine needs, as for :class:`ClassTables`.
+    groups : array-like of n_samples ids, str or None, default=None
+        The ids of the persons whom the records belong to, or the name of a column of X that has
+        them and is taken out. One record of each person is read. The promise is about persons.
     accountant : PrivacyAccountant or None, default=None
         The budget that pays, before records are looked at. None takes
         `skdp.accounting.default_accountant`.
@@ -373,12 +379,15 @@ def release_oracle(
     check_accountant(accountant, "release_oracle")
     check_mechanism(mechanism, "release_oracle")
     check_schema(schema, None)
-    dataset = check_declared(schema, n_samples, Dataset(X, y))
+    rows, unit = Dataset(X, y, groups=groups), "record" if groups is None else "person"
+    rows = rows if groups is None else with_persons(rows)
+    dataset = check_declared(schema, n_samples, first_of_each(rows))
     chosen = ClassTables(schema, recalibrate, n_samples)
     pays = find_payer(accountant)
-    pays.rehearse(least_spend(mechanism, chosen))
+    pays.rehearse(least_spend(mechanism, chosen, unit))
     draft = draft_tables(chosen, mechanism, dataset, None, random_state)
-    plan = make_plan(draft)
-    released = plan.release(draft.example, pays, random_state)
+    plan = make_plan(replace(draft, unit=unit, prepare=partial(check_declared, schema, None)))
+    private = draft.example if groups is None else plan.records_of(rows)
+    released = plan.release(private, pays, random_state)
     assert released.oracle is not None
     return released.oracle

@@ -70,6 +70,7 @@ class Kind:
 
     configure: Callable[[Estimator], Estimator] = staticmethod(without_side_effects)
     student: Estimator = None
+    takes_weights = True  # of the records of persons
     declared: tuple[object, ...] = ()
     """What it holds that must be public."""
 
@@ -184,6 +185,8 @@ class OnLattice(Kind):
 
 class Own(Kind):
     """What a target of the user makes of the records."""
+
+    takes_weights = False
 
     def reads_response(self, estimator: Estimator) -> bool:
         return True

@@ -76,12 +76,18 @@ class Shares:
     def check_fits(self, draft: Any) -> None:
         """Refuse counts that are not defined, or too noisy to be of use."""
         n, known, target = draft.n_samples, draft.sensitivity, draft.target
-        has_ranges = getattr(known, "clip", None) or getattr(known, "ranges", None)
+        is_clipped = getattr(known, "clip", None) or getattr(known, "ranges", None)
+        has_ranges = is_clipped and draft.unit == "record"  # a person may have many outside
         fit = target.estimator if target.public_fit is None else target.public_fit
         is_label = fit is not None and is_classifier(fit) and np.ndim(draft.example.y) == 1
         is_scored = is_label and draft.unit == "record"
         for name, epsilon, fits, needed in (
-            ("check", self.check, has_ranges, "a sampled sensitivity with clip='ranges'"),
+            (
+                "check",
+                self.check,
+                has_ranges,
+                "a sampled sensitivity of records, clip='ranges'",
+            ),
             ("score", self.score, is_scored, "one label of each record, no persons"),
         ):
             if epsilon and not (fits and n * epsilon >= LEAST[name]):

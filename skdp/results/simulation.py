@@ -15,10 +15,11 @@ from sklearn.base import is_classifier, is_regressor
 
 from skdp.core.dataset import Dataset
 from skdp.core.oracle import Oracle
+from skdp.core.persons import Persons, as_units
 from skdp.core.room import quiet, spare
 from skdp.core.schema import DatasetForm
 from skdp.core.streams import score_key, streams, task_key
-from skdp.core.target import Target
+from skdp.core.target import Target, value_of
 from skdp.core.types import Estimator, Matrix, Scoring
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
@@ -89,9 +90,9 @@ class Simulation:
                     raise
                 continue
 
-            def evaluate(train: Dataset = train, seed: int = i) -> Evaluation:
+            def evaluate(train: Any = train, seed: int = i) -> Evaluation:
                 noise: Any = {"noise": byte_source(FIRST_SEED + seed)} if target.adds_noise else {}
-                calls = [partial(target, *train.parts, seed=0)]
+                calls = [partial(value_of, target, train, seed=0)]
                 calls += [partial(calls[0], **noise)] if noise else []
                 return Evaluation(tuple(np.array(call(), dtype=np.float64) for call in calls))
 
@@ -102,17 +103,19 @@ class Simulation:
                     found.append((value, noisy[0] if noisy else None, test, ease))
         return found
 
-    def _draw(self, i: int) -> tuple[Dataset, Dataset]:
+    def _draw(self, i: int) -> tuple[Dataset | Persons, Dataset]:
         """Draw dataset i, and the records to score."""
         n_scored = MOST_SCORED if self.tasks else min(self.n_samples, MOST_SCORED)
         rng, _ = streams(self.seed, task_key(i) if self.tasks else score_key(i))
         oracle = self.tasks[i % len(self.tasks)] if self.tasks else self.oracle
         if self.test_oracle is not None:
-            train = draw(oracle, self.n_samples, rng, schema=self.schema)
+            train = as_units(draw(oracle, self.n_samples, rng, schema=self.schema))
             return train, draw(self.test_oracle, n_scored, rng, schema=self.schema)
-        drawn = draw(oracle, self.n_samples + n_scored, rng, schema=self.schema)
+        drawn = as_units(draw(oracle, self.n_samples + n_scored, rng, schema=self.schema))
         order = rng.permutation(drawn.n_records)  # an oracle may sort its records
-        return drawn.take(order[: self.n_samples]), drawn.take(order[self.n_samples :])
+        test = drawn.take(order[self.n_samples :])
+        test = test.rows if isinstance(test, Persons) else test
+        return drawn.take(order[: self.n_samples]), test
 
     def public_value(self, mechanism: Mechanism, left_out: int | None = None) -> Matrix | None:
         """Return the value that public records alone suggest, from the code or other datasets."""

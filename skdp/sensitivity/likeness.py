@@ -2,7 +2,9 @@
 
 A number outside its range becomes the nearest end. A record far outside becomes the public record
 that was drawn for its place. What becomes of a record depends on it, its place and public draws, so
-neighbors stay neighbors. The ranges are of draws apart from the pairs, and the public records are a
+neighbors stay neighbors. A person is far outside with one such record, or with many more records
+than others, and is replaced as a whole; the first records of a person are read, as many as the
+oracle's persons have. The ranges are of draws apart from the pairs, and the public records are a
 function of the seed of the evaluation: a private pair is then exchangeable with the sampled ones.
 """
 
@@ -11,7 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,21 +24,22 @@ from skdp.core.dataset import (
     Dataset,
     belongs_to,
     index_dtype,
-    join_records,
     n_records,
     summed_rows,
     with_index_dtype,
 )
 from skdp.core.dtypes import DType, kind_of
 from skdp.core.oracle import Oracle
+from skdp.core.persons import Persons, as_units
 from skdp.core.plain import as_doubles, columns_of, is_table
 from skdp.core.schema import DatasetForm
 from skdp.core.streams import STAND_INS, ranges_key, streams
-from skdp.core.target import Target
+from skdp.core.target import Target, value_of
 from skdp.core.types import Container, Matrix
 from skdp.oracles.drawing import draw
 
 Ends: TypeAlias = tuple[float, float] | None  # None for a column that stays as it is
+Units = TypeVar("Units", Dataset, Persons)
 PartRanges: TypeAlias = tuple[tuple[str, tuple[Ends, ...]], ...]  # of the columns of some parts
 
 N_DATASETS = 20, 200  # that make the ranges: at least, at most
@@ -64,6 +67,8 @@ def draw_ranges(
     for number in range(int(np.clip(N_RECORDS // size, *N_DATASETS))):
         rng, _ = streams(seed, ranges_key(number))
         drawn = draw(oracle, size, rng, schema=schema, copied=False)
+        if drawn.groups is not None:
+            drawn = drawn._replace(groups=np.bincount(drawn.groups))
         for name, part in drawn.named.items():
             if name != "y" or not has_labels:
                 low, high = ends_of(part)
@@ -205,12 +210,13 @@ def _in_type(ends: Matrix, dtype: np.dtype) -> NDArray:
 class AlikeTarget(Target):
     """A target that sees records made like those of an oracle."""
 
-    stand_ins: Dataset | None = None
+    stand_ins: Dataset | Persons | None = None
     """The records in the places of those far outside; None draws them where they are needed."""
 
     def __init__(self, target: Target, ranges: PartRanges, oracle: Oracle, schema: DatasetForm):
         self.target, self.ranges, self._oracle, self._schema = target, ranges, oracle, schema
         self.description, self.is_mean = target.description, target.is_mean
+        self.sums_persons = target.sums_persons
         self.key_parts = target, ranges  # oracle and schema are in each key of evaluations
 
     def __call__(self, *dataset: Container, seed: int) -> NDArray[np.float64]:
@@ -219,39 +225,53 @@ class AlikeTarget(Target):
         alike = self.alike(records, partial(self._draw, records.n_records, seed))
         return self.target(*alike.parts, seed=seed)
 
+    def over_persons(
+        self, *rows: Container, counts: NDArray[np.intp], seed: int
+    ) -> NDArray[np.float64]:
+        """Evaluate the target on the persons as they count."""
+        persons = Persons(Dataset(*rows), counts)
+        alike = self.alike(persons, partial(self._draw, len(counts), seed))
+        return value_of(self.target, alike, seed)
+
     def with_stand_ins(self, n_samples: int, seed: int) -> AlikeTarget:
         """Return a copy that has drawn, so that no private record decides whether it does."""
         made = copy.copy(self)
         made.stand_ins = self._draw(n_samples, seed)
         return made
 
-    def _draw(self, n_samples: int, seed: int) -> Dataset:
+    def _draw(self, n_samples: int, seed: int) -> Any:
         rng, _ = streams(seed, STAND_INS)
-        return draw(self._oracle, n_samples, rng, schema=self._schema, copied=False)
+        return as_units(draw(self._oracle, n_samples, rng, schema=self._schema, copied=False))
 
-    def alike(self, records: Dataset, drawn: Callable[[], Dataset]) -> Dataset:
+    def alike(self, records: Units, drawn: Callable[[], Any]) -> Units:
         """Clip records, and replace those far outside by others, which may be used in turn."""
         far, clipped = self._are_far(records), self._clip(records)
-        others = clipped.take(np.arange(1))  # joined, since pandas lays out anew what it joins
+        others: Any = clipped.take(np.arange(1))  # joined, since pandas lays out anew what it joins
         if far.any():
-            others = self._clip(drawn() if self.stand_ins is None else self.stand_ins)
+            stand_ins: Any = drawn() if self.stand_ins is None else self.stand_ins
+            others = self._clip(stand_ins)
         places = np.arange(len(far))
         places = np.where(far, len(far) + places % others.n_records, places)
-        return clipped.map(join_records, others).take(places)
+        return clipped.join(others).take(places)
 
     @cached_property
     def _boxes(self) -> dict[str, _Box]:
         return {name: _Box(ends) for name, ends in self.ranges}
 
-    def _clip(self, records: Dataset) -> Dataset:
+    def _clip(self, records: Units) -> Units:
         boxes = self._boxes
+        if isinstance(records, Persons):
+            records = records.cut(boxes["groups"].high[0])
         return records.map(lambda x, name: boxes[name].clip(x) if name in boxes else x, NAMES)
 
     def are_outside(self, records: Dataset) -> NDArray[np.bool_]:
         """Return for each record whether a number of X is outside by more than a rounding."""
         return self._boxes["X"].count(records.X, OUTSIDE) > 0
 
-    def _are_far(self, records: Dataset) -> NDArray[np.bool_]:
+    def _are_far(self, records: Dataset | Persons) -> NDArray[np.bool_]:
+        if isinstance(records, Persons):
+            far = np.logical_or.reduceat(self._are_far(records.rows), records.starts)
+            return far | self._boxes["groups"].is_far(records.counts, False)
         far = self._boxes["X"].is_far(records.X, by_columns=True)
         return far | self._boxes["y"].is_far(records.y, False) if "y" in self._boxes else far
 
@@ -262,6 +282,7 @@ def name_ranges(ranges: PartRanges, schema: DatasetForm) -> Iterator[ColumnRange
     for part, ends in ranges:
         names: Iterable[object] = range(len(ends))
         if part != "X":
+            part = "records of a person" if part == "groups" else part
             names = [part] if len(ends) == 1 else [f"{part} {place}" for place in names]
         elif forms[part].is_frame:
             names = forms[part].names

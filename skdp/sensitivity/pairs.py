@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from skdp.core.dataset import Dataset, neighboring_pair
 from skdp.core.geometry import Geometry
 from skdp.core.oracle import Oracle
+from skdp.core.persons import Persons
 from skdp.core.room import raise_noted
 from skdp.core.schema import DatasetForm
 from skdp.core.streams import BLOCK, SpawnKey, streams
@@ -88,14 +89,18 @@ class PairSource:
             return Evaluation(failure=SHAPE_CHANGED)
         return Evaluation(values)
 
-    def datasets(self, rng: Generator, shake: bool = False) -> Iterable[Dataset]:
+    def datasets(self, rng: Generator, shake: bool = False) -> Iterable[Dataset | Persons]:
         """Draw the datasets of a pair, or of one of each stratum, which are copies."""
         n = self.n_samples + 1
         drawing = partial(draw, self.oracle, n, rng, schema=self.schema, copied=False)
         if self.strata is not None:
             return neighbors(self.strata, self.oracle, drawing, rng)
         records, position = drawing(), int(rng.integers(self.n_samples))
-        return neighboring_pair(perturbed(records, rng) if shake else records, position)
+        records = perturbed(records, rng) if shake else records
+        if records.groups is None:
+            return neighboring_pair(records, position)
+        persons, places = Persons.of(records), np.arange(self.n_samples)
+        return persons.take(places), persons.take(np.where(places == position, n - 1, places))
 
 
 def _one_line(error: Exception) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from skdp.core.checks import check_count, check_rules, warn
-from skdp.core.dataset import Dataset
+from skdp.core.dataset import Dataset, n_records
 from skdp.core.geometry import Geometry, MechanismType, as_geometry
 from skdp.core.identity import key_of
 from skdp.core.oracle import Oracle, has_independent_records
@@ -325,8 +325,16 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             schema = DatasetForm.of(try_oracle(oracle, n_samples, seed), target.allow_nan)
         rng, _ = streams(seed, (0,))
         records = draw(oracle, n_samples + 1, rng, schema=schema, full=True)
-        target.check_oracle(*records.parts)
-        rows = target.closed_form(*records.parts) if has_independent_records(oracle) else None
+        unit = records._replace(groups=None).parts
+        target.check_oracle(*unit)
+        is_of_records = records.groups is None
+        if not (is_of_records or target.sums_persons):
+            raise ValueError(
+                "The 'oracle' parameter of SensitivitySampler must yield records, but for a plan "
+                f"with groups. Got persons, of {oracle.description}. Make such a plan."
+            )
+        by_record = is_of_records and has_independent_records(oracle)
+        rows = target.closed_form(*unit) if by_record else None
         fitted = target.estimator if target.public_fit is None else target.public_fit
         fits_classes = fitted is not None and is_classifier(fitted)
         declared = fits_classes or getattr(oracle, "responses", "") == "labels"
@@ -336,7 +344,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
             target = AlikeTarget(target, ranges, oracle, schema)
         source = PairSource(target, oracle, n_samples, seed, schema, kind)
         if not kind:
-            declared &= records.y is not None and np.size(records.y) == n_samples + 1
+            declared &= records.y is not None and np.size(records.y) == n_records(records.X)
             strata = self.strata
             if strata == "auto":
                 strata = of_classes if declared and (fits_classes or rows is None) else None

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp.core.dataset import Dataset, take_records
+from skdp.core.dataset import Dataset, join_records, take_records
 from skdp.core.oracle import Oracle
+from skdp.core.persons import Persons, as_units, draw_one
 
 MOST_DRAWS = 100  # of records in which a stratum is empty, before an oracle is refused
 
@@ -48,15 +49,19 @@ LAYOUTS: dict[str | None, Layout] = {
 
 def neighbors(
     strata: str, oracle: Oracle, draw: Callable[[], Dataset], rng: Generator
-) -> Iterator[Dataset]:
-    """Draw records, and yield the datasets of n of them."""
+) -> Iterator[Dataset | Persons]:
+    """Draw records, and yield the datasets of n of them.
+
+    The class or the third of a person is that of one of the records, drawn at random.
+    """
     for _ in range(MOST_DRAWS):
-        records = draw()
+        records = as_units(draw())
         order = rng.permutation(records.n_records)
-        y = _responses(records, strata)[order]
+        one = draw_one(records, rng) if isinstance(records, Persons) else records
+        y = _responses(one, strata)[order]
         chosen = _by_third(y, rng) if strata == "thirds" else _by_class(y, oracle.classes_, rng)
         if chosen is not None:
-            return _datasets(records, LAYOUTS[strata], y, order, chosen, rng)
+            return _datasets(records, LAYOUTS[strata], order, chosen, rng, one, y)
     n, what = order.size, "a third of the responses" if strata == "thirds" else "a class"
     raise ValueError(
         f"The oracle {oracle.description} draws {what} less than twice in {n} records, "
@@ -66,8 +71,14 @@ def neighbors(
 
 
 def _datasets(
-    records: Dataset, layout: Layout, y: NDArray, order: NDArray, chosen: list[int], rng: Generator
-) -> Iterator[Dataset]:
+    records: Dataset | Persons,
+    layout: Layout,
+    order: NDArray,
+    chosen: list[int],
+    rng: Generator,
+    one_of_each: Dataset,
+    y: NDArray,
+) -> Iterator[Dataset | Persons]:
     rest, special = np.delete(order, chosen), order[chosen]
     shuffled = rng.permutation(order.size - 1)
     for three in layout.datasets:
@@ -75,8 +86,13 @@ def _datasets(
         yield records.take(places)
     if layout.flips:
         one, lender = _flip(y, chosen, rng)
-        labels = np.where(places == order[one], order[lender], places)
-        yield records.take(places)._replace(y=take_records(records.y, labels))
+        taken, lent = records.take(places), take_records(one_of_each.y, order[[lender]])
+        rows = taken.rows if isinstance(taken, Persons) else taken
+        is_one = places == order[one]
+        is_one = np.repeat(is_one, taken.counts) if isinstance(taken, Persons) else is_one
+        at = np.where(is_one, is_one.size, np.arange(is_one.size))
+        rows = rows._replace(y=take_records(join_records(rows.y, lent), at))
+        yield Persons(rows, taken.counts) if isinstance(taken, Persons) else rows
 
 
 def _flip(y: NDArray, chosen: list[int], rng: Generator) -> tuple[int, int]:

@@ -131,7 +131,11 @@ FORMATS = {  # the columns of the releases and of the limits, by the version of 
     3: (
         "id time label epsilon delta gamma relation law parameter assumed seeded",
         "id epsilon delta gamma slack",
-    )
+    ),
+    4: (
+        "id time label epsilon delta gamma relation law parameter assumed seeded",
+        "id epsilon delta gamma slack unit",
+    ),
 }
 
 
