@@ -31,7 +31,7 @@ from skdp.plan import ReleasePlan
 from skdp.sensitivity.pairs import PairSource
 from skdp.sensitivity.strata import LAYOUTS
 
-Pair = tuple[Dataset | Persons, Dataset | Persons]
+Neighbors = tuple[Dataset | Persons, Dataset | Persons]
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +240,7 @@ def exceedance_p_value(
 
 def _oracle_pairs(
     plan: ReleasePlan, given: object, n_samples: int, pairs: int, seed: int
-) -> Iterator[Pair]:
+) -> Iterator[Neighbors]:
     """Draw pairs that were not used for calibration, from a given oracle or that of the plan."""
     oracle = plan.oracle if given is None else as_oracle(given)
     if oracle is None:
@@ -262,7 +262,7 @@ def _oracle_pairs(
 
 def _record_pairs(
     plan: ReleasePlan, dataset: Dataset, record: Container, pairs: int
-) -> Iterator[Pair]:
+) -> Iterator[Neighbors]:
     """Put a record in the place of each of the first records of the dataset."""
     owner = "The 'record' parameter of audit_estimator"
     one = as_dataset(record, owner).only(plan.schema.parts)
@@ -280,7 +280,7 @@ def _record_pairs(
 
 def _audit_pair(
     target: Target,
-    pair: Pair,
+    pair: Neighbors,
     mechanism: Mechanism,
     audit: Callable[..., AuditResult],
     seed: int,
