@@ -3,13 +3,18 @@
 import math
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import polars
 import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
 
 from skdp import (
     ClassTables,
@@ -26,6 +31,7 @@ from skdp import (
     load,
 )
 from skdp.accounting import PrivacyAccountant
+from skdp.bounds import svm_bound
 from skdp.core.dataset import Dataset
 from skdp.results.shares import Shares, n_right
 from tests.helpers import private, sampler
@@ -67,7 +73,7 @@ def test_the_score_and_the_release_cost_epsilon_together_and_are_rows_of_their_o
 
 def test_the_noise_of_the_score_has_its_law():
     """Of 400 scores, by the kurtosis of Laplace noise the deviation is within 15 %: 4.2 sigma."""
-    shares, paid = Shares(2.0, score=0.1), np.random.default_rng(1)
+    shares, paid = Shares(score=0.1), np.random.default_rng(1)
     model = LogisticRegression().fit(X, y)
     scores = [shares.score_of(model, Dataset(X, y), paid)[0] for _ in range(400)]
     assert np.std(scores) == pytest.approx(math.sqrt(2) / 80, rel=0.15)
@@ -93,6 +99,37 @@ def test_a_replaced_record_moves_a_count_by_at_most_one_whatever_the_model_does(
     assert n_right(plain, Dataset(X, y)) == np.sum(plain.predict(X) == y)
     unreadable = np.vstack([X[:49], [math.nan, 0.0]])
     assert n_right(plain, Dataset(unreadable, y[:50])) == np.sum(plain.predict(X[:49]) == y[:49])
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        FunctionTransformer(np.flip),
+        FunctionTransformer(np.cumsum, kw_args={"axis": 0}),
+        FunctionTransformer(np.vectorize(lambda number: max(0, number))),
+        IterativeImputer(max_iter=1, sample_posterior=True, random_state=0),
+        StandardScaler(),
+    ],
+    ids=["of numpy, by place", "sums", "type of the first", "stream of draws", "fails at one"],
+)
+def test_no_record_moves_a_count_by_way_of_others(step):
+    """Neither by their order, nor by a type, a state or the size of a batch."""
+    last = LogisticRegression()
+    if isinstance(step, StandardScaler):
+        last = DummyClassifier(strategy="uniform", random_state=0)
+    given = np.where(RNG.random((60, 2)) < 0.2, math.nan, X[:60])
+    given = given if isinstance(step, IterativeImputer) else X[:60]
+    model, counts = make_pipeline(step, last).fit(given, y[:60]), []
+    for record in ([0.0, 0.0], [9.0, -9.0], [math.nan, 0.0], [math.inf, 0.0]):
+        changed = np.vstack([[record], given[1:]])
+        counts.append(n_right(model, Dataset(changed, y[:60])))
+    assert max(counts) - min(counts) <= 1
+
+
+def test_the_promise_is_that_of_what_is_paid_also_with_another_mechanism():
+    plan = replace(known().plan(len(X), like=(X[:2], y[:2])), mechanism=LaplaceMechanism(5.0))
+    budget = PrivacyAccountant(":memory:", epsilon=9.0)
+    assert plan.execute(X, y, accountant=budget).guarantee.epsilon == 5.1 == budget.total().epsilon
 
 
 def test_records_unlike_the_oracles_are_refused_after_the_check_was_paid_for():
@@ -136,6 +173,14 @@ def test_a_check_finds_a_unit_and_lets_records_pass_of_which_few_are_outside(sha
         (sampled(shares={"check": 0.05}), 109, "at least 11 / n. Got 0.1 of n=109"),
         (known(shares={"check": 0.05}), 800, "may hold 'check' for a sampled sensitivity"),
         (known(shares={"share": 0.05}), 800, "must be None, or say"),
+        (
+            private(
+                SVC(kernel="linear", C=1e-3),
+                sensitivity=svm_bound(SVC(kernel="linear", C=1e-3), 800, 2),
+            ).set_params(classes=[0, 1], shares={"check": 0.1}),
+            800,
+            "may hold 'check' for a sampled sensitivity",
+        ),
         (known(shares={"score": 0.6}), 800, "at most .5 in all"),
         (known(shares={"score": True}), 800, "at most .5 in all"),
         (known(mechanism=LaplaceMechanism(math.inf)), 800, "of a finite epsilon"),
@@ -186,3 +231,7 @@ def test_other_noise_and_class_tables_take_a_score(mechanism, sensitivity):
     assert model.guarantee_.epsilon == budget.total().epsilon == 2.0
     assert model.guarantee_.delta == budget.total().delta == mechanism.guarantee().delta
     assert model.private_score_.score == pytest.approx(model.score(records, y), abs=0.15)
+    if sensitivity != "known":  # to which "1" is 1
+        model.set_params(accountant=PrivacyAccountant(":memory:", epsilon=2.0))
+        model.fit(records, labels.cast(polars.String))
+        assert model.private_score_.score == pytest.approx(model.score(records, y), abs=0.15)

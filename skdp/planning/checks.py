@@ -35,7 +35,7 @@ from skdp.planning.labels import check_responses, oracle_of, public_classes
 from skdp.planning.making import check_mechanism
 from skdp.planning.ways import Parameters, Way, way_of
 from skdp.results.expected import check_expect
-from skdp.results.shares import split
+from skdp.results.shares import NO_SHARES, split
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
 from skdp.sensitivity.sampler import SensitivitySampler
@@ -190,7 +190,7 @@ def check_parameters(given: Parameters) -> Way:
             f"[0, 1]. Got {shown(labels)}."
         )
     mechanism, shares = split(given)
-    if shares.total:
+    if shares != NO_SHARES:
         given = SimpleNamespace(**vars(given) | {"mechanism": mechanism})
     way = way_of(given)
     way.shares, kind = shares, way.kind

@@ -244,7 +244,7 @@ def check_declared(schema: Schema, n_samples: int | None, dataset: Dataset) -> D
         )
     X = plain(X, "X", takes_lists=True)
     X = with_categories(X, schema, _typed(X))  # those of a private type may tell of a person
-    if categories_of(getattr(y, "dtype", None)) is not None:
+    if isinstance(schema.response, Category):  # else a score would tell 1 from "1"
         y = schema.response.clipped(y)
     return Dataset(X, y)
 

@@ -309,7 +309,8 @@ class PrivacyReport:
 def together(promise: PrivacyGuarantee, budget: BudgetTotal) -> str:
     """Describe the promise of a release and the charged ones before it."""
     if promise.alone:
-        return f"No ledger counts it with those of others; those of this process cost {budget}."
+        start = "It was charged to no ledger. All such releases of its process, up to this one,"
+        return f"{start} cost together {budget}."
     of_record = ", for one record" if promise.unit == "person" else ""
     return f"With all earlier releases of its ledger{of_record}: {budget}."
 

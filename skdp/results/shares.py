@@ -16,11 +16,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from skdp.core.checks import is_real, shown
+from skdp.core.checks import check_real, is_real, shown
 from skdp.core.dataset import Dataset
-from skdp.core.exact import below, finite
+from skdp.core.exact import above, below, exact, finite
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.core.plain import as_objects
 from skdp.core.room import evaluate_privately, spare
@@ -29,6 +30,7 @@ from skdp.exceptions import UnlikeRecordsError
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.results.expected import ScoreAt
+from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.likeness import AlikeTarget
 
 LEAST = {"check": 11, "score": 35}  # n epsilon: to find a wrong unit, and for an error of .04
@@ -44,9 +46,8 @@ OWNER = "The 'shares' parameter of PrivateEstimator"
 
 @dataclass(frozen=True)
 class Shares:
-    """The epsilon of a release with its counts, and of each count; 0 for none."""
+    """The epsilon of each count beside a release; 0 for none."""
 
-    total: float = 0.0
     check: float = 0.0
     score: float = 0.0
 
@@ -57,7 +58,8 @@ class Shares:
 
     def whole(self, promise: PrivacyGuarantee) -> PrivacyGuarantee:
         """Return the promise of a release together with its counts."""
-        return replace(promise, epsilon=self.total) if self.total else promise
+        epsilon = above(sum(map(exact, (promise.epsilon, self.check, self.score))))
+        return replace(promise, epsilon=epsilon)
 
     def spends(self, released: dict[str, Any]) -> list[dict[str, Any]]:
         """Return what is spent, in order: by the check, the release, the score."""
@@ -77,6 +79,7 @@ class Shares:
         """Refuse counts that are not defined, or too noisy to be of use."""
         n, known, target = draft.n_samples, draft.sensitivity, draft.target
         is_clipped = getattr(known, "clip", None) or getattr(known, "ranges", None)
+        is_clipped = is_clipped and not isinstance(known, KnownSensitivity)
         has_ranges = is_clipped and draft.unit == "record"  # a person may have many outside
         fit = target.estimator if target.public_fit is None else target.public_fit
         is_label = fit is not None and is_classifier(fit) and np.ndim(draft.example.y) == 1
@@ -110,7 +113,7 @@ class Shares:
 
     def score_of(self, model: Estimator, dataset: Dataset, source: ByteSource) -> ScoreAt:
         """Return the share of records that a released model predicts right, with its error."""
-        n, count = dataset.n_records, partial(n_right, spare(model))
+        n, count = dataset.n_records, partial(n_right, model)
         share = _noisy(count, dataset, self.score, source) / n
         return ScoreAt(float(np.clip(share, 0, 1)), math.sqrt(2) / (n * self.score))
 
@@ -131,32 +134,43 @@ def _noisy(
 
 
 def n_right(model: Estimator, records: Dataset) -> int:
-    """Count right predictions; a record at which the model fails counts as wrong."""
+    """Count right predictions; a record at which the model fails counts as wrong.
 
-    def right(some: Dataset) -> int:
-        predicted, y = as_objects(model.predict(some.X)), as_objects(some.y)
-        return int(np.sum(predicted == y)) if predicted.shape == y.shape else 0
+    A batch has as many records whether the model fails at some or not, since in another batch the
+    others might be rounded, or drawn, in another way.
+    """
 
-    if _is_one_by_one(model):
+    def right(places: NDArray[np.intp]) -> NDArray[np.bool_]:
+        some = records.take(places)
+        predicted = as_objects(spare(model).predict(some.X))  # it may keep what it saw
+        is_alike = predicted.shape == places.shape
+        return np.equal(predicted, as_objects(some.y)) if is_alike else np.zeros(len(places), bool)
+
+    places = np.arange(records.n_records)
+    is_right, fails = np.zeros(len(places), dtype=bool), np.ones(len(places), dtype=bool)
+    if is_batch := _is_one_by_one(model):
         with suppress(Exception):
-            return right(records)
-    found = 0
-    for i in range(records.n_records):
+            return int(right(places).sum())
+    for i in places:
         with suppress(Exception):
-            found += right(records.take(np.array([i])))
-    return found
+            is_right[i], fails[i] = right(places[i : i + 1])[0], False
+    if is_batch and not fails.all():
+        with suppress(Exception):
+            is_right = right(np.where(fails, places[~fails][0], places)) & ~fails
+    return int(is_right.sum())
 
 
 def _is_one_by_one(value: Any) -> bool:
     """Return whether a model is known to predict a record alike whatever the others are."""
     if isinstance(value, list | tuple):
         return all(map(_is_one_by_one, value))
-    home = str(getattr(value, "__module__", ""))
     if hasattr(value, "get_params") and not isinstance(value, type):
         package, module, *_ = *type(value).__module__.split("."), ""
         is_known = package == "skdp" or (package == "sklearn" and module in ONE_BY_ONE.split())
         return is_known and _is_one_by_one([*value.get_params(deep=False).values()])
-    return not callable(value) or home == "numpy" or home.startswith("skdp.")
+    name, home = (str(getattr(value, each, "")) for each in ("__name__", "__module__"))
+    is_of_entries = isinstance(value, np.ufunc | type) and getattr(np, name, None) is value
+    return not callable(value) or is_of_entries or home.startswith("skdp.")
 
 
 def split(given: Any) -> tuple[Mechanism, Shares]:
@@ -165,6 +179,7 @@ def split(given: Any) -> tuple[Mechanism, Shares]:
     if shares is None:
         return mechanism, NO_SHARES
     epsilon = mechanism.get_params().get("epsilon", math.inf)
+    check_real("epsilon", epsilon, type(mechanism).__name__, 0.0, closed="r")
     is_dict = isinstance(shares, Mapping) and set(shares) <= set(LEAST)
     values = [*shares.values()] if is_dict else []
     is_share = all(map(is_real, values)) and 0 < min(values, default=0) <= sum(values) <= 0.5
@@ -176,4 +191,4 @@ def split(given: Any) -> tuple[Mechanism, Shares]:
         )
     parts = {name: below(finite(share) * finite(epsilon)) for name, share in shares.items()}
     left = below(finite(epsilon) - sum(map(finite, parts.values())))
-    return clone(mechanism).set_params(epsilon=left), Shares(epsilon, **parts)
+    return clone(mechanism).set_params(epsilon=left), Shares(**parts)

@@ -31,7 +31,7 @@ from skdp.core.types import Container, Matrix
 from skdp.sensitivity.preconditions import Ranges
 from skdp.tables.columns import Category, Number
 from skdp.tables.encoder import ClassTableEncoder
-from skdp.tables.held import HeldTable
+from skdp.tables.held import HeldTable, steps_of_unit
 from skdp.tables.law import FEWEST, MOST
 from skdp.tables.schema import Schema, check_type
 from skdp.tables.values import canonical
@@ -342,7 +342,7 @@ def _steps(name: str, low: float, high: float, n_steps: int) -> nw.Expr:
     # NaN passes neither test, also where an engine takes it for the largest number
     value = nw.when(number * -1 <= -high).then(nw.lit(high)).otherwise(value)
     value = nw.when(number <= low).then(nw.lit(low)).otherwise(value)
-    above = (value - low) / ((high - low) or 1.0) * float(n_steps) + 0.5
+    above = (value - low) * steps_of_unit(low, high, n_steps) + 0.5
     return (above - above % 1).cast(nw.Int64)
 
 

@@ -14,6 +14,8 @@ from skdp.tables.counts import class_tables
 from skdp.tables.encoder import ClassTableEncoder
 from skdp.tables.schema import Schema
 
+NARROWEST = 2.0**-900  # of a range: less has no inverse among doubles
+
 
 class HeldTable:
     """Records in memory, by declared columns; its methods are those of an EngineTable."""
@@ -41,8 +43,8 @@ class HeldTable:
 
     def sums(self, ranges: Ranges, n_steps: int) -> list[int]:
         """Add each column in whole steps of its range; the last number is that of the records."""
-        (low, high), rows = np.transpose(ranges), as_doubles(clip(self.X, ranges))
-        steps = (rows - low) / np.where(high > low, high - low, 1.0) * n_steps + 0.5
+        low, rows = np.transpose(ranges)[0], as_doubles(clip(self.X, ranges))
+        steps = (rows - low) * [steps_of_unit(*ends, n_steps) for ends in ranges] + 0.5
         return [*np.floor(steps).astype(np.int64).sum(axis=0).tolist(), self.n_records]
 
     def encoded(
@@ -51,3 +53,11 @@ class HeldTable:
         """Return what makes rows of encoded records, and the labels."""
         encoded = encoder.transform(self.X)
         return lambda rows: rows(encoded), self.schema.response.cells(self.y, most)
+
+
+def steps_of_unit(low: float, high: float, n_steps: int) -> float:
+    """Return how many steps a unit has; 0 for a range of no width that matters.
+
+    An engine may divide by a width as it multiplies by its inverse, which is rounded another way.
+    """
+    return n_steps / (high - low) if high - low > NARROWEST else 0.0

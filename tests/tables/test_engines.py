@@ -334,6 +334,18 @@ def test_counts_and_means_are_those_of_a_frame_in_memory(engine, file):
         assert str(found.guarantee) == str(held.guarantee)
 
 
+@every_engine
+def test_sums_of_whole_steps_are_those_of_a_frame_in_memory(engine, file):
+    """Polars multiplies by the rounded inverse of a constant where numpy divides by it."""
+    target, bound = MEANS
+    tables = (
+        target.read(engine(file), bound).X,
+        HeldTable(ROWS[["age", "share"]], None, target.schema),
+    )
+    found, held = (table.sums(bound.ranges, 2**51) for table in tables)
+    assert found == held
+
+
 def test_a_plan_of_counts_serves_the_table_of_an_engine():
     counts, budget = STATISTICS[0][0], PrivacyAccountant(":memory:", epsilon=9)
     facts = {"mechanism": LaplaceMechanism(1.0), "sensitivity": count_bound(N)}
