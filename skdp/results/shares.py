@@ -35,11 +35,12 @@ from skdp.sensitivity.likeness import AlikeTarget
 
 LEAST = {"check": 11, "score": 35}  # n epsilon: to find a wrong unit, and for an error of .04
 MOST_OUTSIDE, FALSE_ALARM = 0.1, 0.001  # share of records that pass, and how often they fail
-# Modules of scikit-learn; in others the records of a batch may act together.
+# Modules of scikit-learn and a class; in others the records of a batch may act together.
 ONE_BY_ONE = (
     "compose discriminant_analysis dummy ensemble feature_selection frozen linear_model multiclass "
-    "naive_bayes neighbors neural_network pipeline preprocessing svm tree"
+    "naive_bayes neighbors neural_network pipeline preprocessing svm tree SimpleImputer"
 )
+FAILS = Exception, SystemExit  # in code of the user, at a record
 COUNTED = "a record moves a count by at most one"
 OWNER = "The 'shares' parameter of PrivateEstimator"
 
@@ -149,13 +150,13 @@ def n_right(model: Estimator, records: Dataset) -> int:
     places = np.arange(records.n_records)
     is_right, fails = np.zeros(len(places), dtype=bool), np.ones(len(places), dtype=bool)
     if is_batch := _is_one_by_one(model):
-        with suppress(Exception):
+        with suppress(*FAILS):
             return int(right(places).sum())
     for i in places:
-        with suppress(Exception):
+        with suppress(*FAILS):
             is_right[i], fails[i] = right(places[i : i + 1])[0], False
     if is_batch and not fails.all():
-        with suppress(Exception):
+        with suppress(*FAILS):
             is_right = right(np.where(fails, places[~fails][0], places)) & ~fails
     return int(is_right.sum())
 
@@ -165,8 +166,10 @@ def _is_one_by_one(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_one_by_one, value))
     if hasattr(value, "get_params") and not isinstance(value, type):
-        package, module, *_ = *type(value).__module__.split("."), ""
-        is_known = package == "skdp" or (package == "sklearn" and module in ONE_BY_ONE.split())
+        kind = type(value)
+        package, module, *_ = *kind.__module__.split("."), ""
+        is_listed = bool({module, kind.__name__} & {*ONE_BY_ONE.split()})
+        is_known = package == "skdp" or (package == "sklearn" and is_listed)
         return is_known and _is_one_by_one([*value.get_params(deep=False).values()])
     name, home = (str(getattr(value, each, "")) for each in ("__name__", "__module__"))
     is_of_entries = isinstance(value, np.ufunc | type) and getattr(np, name, None) is value
@@ -179,7 +182,7 @@ def split(given: Any) -> tuple[Mechanism, Shares]:
     if shares is None:
         return mechanism, NO_SHARES
     epsilon = mechanism.get_params().get("epsilon", math.inf)
-    check_real("epsilon", epsilon, type(mechanism).__name__, 0.0, closed="r")
+    epsilon = check_real("epsilon", epsilon, type(mechanism).__name__, 0.0, closed="r")
     is_dict = isinstance(shares, Mapping) and set(shares) <= set(LEAST)
     values = [*shares.values()] if is_dict else []
     is_share = all(map(is_real, values)) and 0 < min(values, default=0) <= sum(values) <= 0.5
