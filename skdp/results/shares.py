@@ -147,18 +147,24 @@ def n_right(model: Estimator, records: Dataset) -> int:
         is_alike = predicted.shape == places.shape
         return np.equal(predicted, as_objects(some.y)) if is_alike else np.zeros(len(places), bool)
 
-    places = np.arange(records.n_records)
-    is_right, fails = np.zeros(len(places), dtype=bool), np.ones(len(places), dtype=bool)
-    if is_batch := _is_one_by_one(model):
+    def failing(places: NDArray[np.intp]) -> list[int]:
+        with suppress(*FAILS):
+            right(places)
+            return []
+        middle = len(places) // 2
+        return failing(places[:middle]) + failing(places[middle:]) if middle else places.tolist()
+
+    places, found = np.arange(records.n_records), 0
+    if _is_one_by_one(model):
         with suppress(*FAILS):
             return int(right(places).sum())
+        fails = np.isin(places, failing(places))
+        with suppress(*FAILS):
+            return int(np.sum(right(np.where(fails, places[~fails][0], places)) & ~fails))
     for i in places:
         with suppress(*FAILS):
-            is_right[i], fails[i] = right(places[i : i + 1])[0], False
-    if is_batch and not fails.all():
-        with suppress(*FAILS):
-            is_right = right(np.where(fails, places[~fails][0], places)) & ~fails
-    return int(is_right.sum())
+            found += int(right(places[i : i + 1])[0])
+    return found
 
 
 def _is_one_by_one(value: Any) -> bool:
