@@ -113,8 +113,8 @@ class Kind:
             return name_weights(LeafTarget(estimator, public.fit), public)
         return name_weights(ParameterTarget(estimator, self.release, public.fit), public)
 
-    def coded(self, target: Any, public: Public, code: PublicCode | str) -> Target:
-        """Return the target for a code that is learned from pilots, or was."""
+    def coded(self, target: Any, public: Public, code: Any) -> Target:
+        """Return the target for a code that is learned from pilots, or for what has a size."""
         return target
 
     def known_target(self, estimator: Estimator, public: Public) -> Any:
@@ -139,7 +139,7 @@ class Taught(Kind):
         given = public.fit, public.dataset, anchors, public.n_samples
         return name_weights(predictions_of(self.release, estimator, *given), public)
 
-    def coded(self, target: Predictions, public: Public, code: PublicCode | str) -> Target:
+    def coded(self, target: Predictions, public: Public, code: Any) -> Target:
         """Add the axes of random rules, where the oracle has such and they suit the records."""
         reader, n, width = target.reader, n_records(target.anchors), target.reader.n_columns
         has_rules = bool(getattr(public.source.draws_from, "responses", ""))
@@ -339,11 +339,11 @@ class Way:
         target = target if code is None else self.kind.coded(target, public, code)
         return target, sensitivity, self.given.mechanism
 
-    def code(self, sensitivity: Any) -> PublicCode | str | None:
-        """Return the code of a sampled sensitivity, or how to come by one."""
+    def code(self, sensitivity: Any) -> SensitivityEstimate | PublicCode | str | None:
+        """Return what was measured, whether its code was worth its while or not, or a code."""
         mechanism = self.given.mechanism
         if isinstance(sensitivity, SensitivityEstimate):
-            return sensitivity.geometry.code
+            return sensitivity
         is_sampled = self.draws and math.isfinite(mechanism.guarantee().epsilon)
         return mechanism.code if is_sampled else None
 

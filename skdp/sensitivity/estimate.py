@@ -137,6 +137,11 @@ class SensitivityEstimate(Settled):
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
+    @property
+    def size(self) -> int:
+        """How many numbers are released."""
+        return math.prod(self.shape or ())
+
     def _at_rank(self, rank: int) -> float:
         """Return the norm at a rank, of the stratum where it is largest."""
         return float(np.sort(self.norms)[..., rank - 1].max())

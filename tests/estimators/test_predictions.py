@@ -582,6 +582,18 @@ def test_a_code_and_an_estimate_serve_again():
     assert plain.sensitivity.shape == (100,)
 
 
+def test_an_estimate_without_a_code_serves_again():
+    """With a large epsilon all numbers are released, also the mean beside the scores."""
+    model = private(KNeighborsClassifier(15), epsilon=50.0, n_pairs=9)
+    plan = model.plan(len(X), like=(X, Y))
+    assert plan.mechanism.geometry.code is None
+    assert plan.sensitivity.shape == (101,)
+    again = clone(model).set_params(sensitivity=plan.sensitivity, prior=LABELED)
+    again = again.plan(len(X), like=(X, Y))
+    released = [each.execute(X, Y, random_state=0).numbers for each in (plan, again)]
+    np.testing.assert_array_equal(*released)
+
+
 @pytest.mark.parametrize(
     "mechanism", [skdp.L2LaplaceMechanism(1.0), skdp.GaussianMechanism(1.0, delta=1e-5)]
 )
