@@ -594,6 +594,17 @@ def test_an_estimate_without_a_code_serves_again():
     np.testing.assert_array_equal(*released)
 
 
+def test_a_mean_beside_does_not_stand_for_scores_that_hardly_change():
+    """Few records are next to an anchor: noise of the mean's size would show their labels."""
+    distinct = np.random.default_rng(0).normal(size=(10_000, X.shape[1]))
+    oracle = skdp.RandomTaskOracle(distinct, classes=[0, 1], least_share=0.2)
+    for size in (9, 29):  # of a code there is none, or one
+        model = private(KNeighborsClassifier(1), oracle, n_pairs=size)
+        model.set_params(release=PredictionTarget(n_anchors=20))
+        with pytest.raises(ValueError, match="sensitivity"):
+            model.plan(2000, like=(X, Y))
+
+
 @pytest.mark.parametrize(
     "mechanism", [skdp.L2LaplaceMechanism(1.0), skdp.GaussianMechanism(1.0, delta=1e-5)]
 )
