@@ -605,6 +605,15 @@ def test_a_mean_beside_does_not_stand_for_scores_that_hardly_change():
             model.plan(2000, like=(X, Y))
 
 
+def test_the_mean_is_read_where_few_pilots_change_a_score():
+    public = np.random.default_rng(0).normal(size=(150, 2))
+    oracle = skdp.RandomTaskOracle(public, classes=[0, 1, 2], least_share=0.1)
+    model = private(KNeighborsClassifier(1), oracle, release=PredictionTarget(n_anchors=30))
+    model.set_params(sensitivity__gamma=0.1, sensitivity__n_pairs=9)
+    code = model.plan(40).mechanism.geometry.code
+    assert (np.diag(code.encoder[-3:, -3:]) > 0).all()
+
+
 @pytest.mark.parametrize(
     "mechanism", [skdp.L2LaplaceMechanism(1.0), skdp.GaussianMechanism(1.0, delta=1e-5)]
 )
