@@ -179,8 +179,11 @@ def learn_in_axes(
     means, moved = values[:, d:], differences[:, d:]
     variances = means.var(axis=0, ddof=1) + (shift * n_samples) ** 2 / 2 * np.mean(moved**2, axis=0)
     norms = np.linalg.norm(changes @ inner.encoder.T, ord=order, axis=1)
+    largest = norms.max()
     norms = norms[moved.any(axis=1)] if moved.any() else norms  # else one is the mean's alone
-    deviation = noises[0].of(norms)
+    deviation = noises[0].of(norms) or noises[0].deviation * largest
+    if not deviation:
+        return None
     weight = _BESIDE[order] * deviation / noises[0].deviation / np.linalg.norm(move, ord=order)
     # the mean of m pilots is drawn to 0, which random rules have, by James and Stein
     away = np.sum(inner.mean**2)

@@ -67,6 +67,9 @@ class Target(Keyed, ABC):
         The public range of the responses, where one is declared.
     class_strata : {"classes", "labels"}
         The strata of pairs where classes are declared. By default "classes".
+    n_beside : int
+        How many of the last numbers change with any record, so that a change of these alone is no
+        sign of a sensitivity. By default 0.
     n_fits : int or None
         Number of fits to private records; None, the default, for one evaluation.
     n_public_fits : int
@@ -110,6 +113,7 @@ class Target(Keyed, ABC):
     public_fit: Estimator = None
     y_range: tuple[float, float] | None = None
     class_strata: str = "classes"
+    n_beside: int = 0
     n_fits: int | None = None
     n_public_fits: int = 0
     adds_noise: bool = False

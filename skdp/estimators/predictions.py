@@ -212,6 +212,7 @@ class Predictions(Target):
         self.allow_nan = takes(estimator, "allow_nan")
         self._seeds = seed_names(self.estimator)
         self.rows, self.axes = rows, axes
+        self.n_beside = 0 if axes is None else reader.n_columns
         self.size = reader.n_columns * n_records(anchors)
         if isinstance(reader, ClassScores):
             self.class_strata = "labels"

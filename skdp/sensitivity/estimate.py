@@ -274,9 +274,9 @@ class SensitivityEstimate(Settled):
         if self.n_rounding >= k:
             raise ValueError(
                 f"The sampled sensitivity, {self.value:.3g}, is one of rounding errors: on "
-                f"{self.n_rounding} of {n_pairs} pairs the target changed by rounding alone. Use "
-                "an oracle with more varied records, a smaller gamma, or a target without large "
-                "constants."
+                f"{self.n_rounding} of {n_pairs} pairs the target changed by rounding alone, or in "
+                "nothing but a mean response. Use an oracle with more varied records, a smaller "
+                "gamma, or a target without large constants."
             )
         if math.isinf(self.value):
             causes = "; ".join(f"{count} with {cause!r}" for cause, count in self.failures.items())

@@ -119,13 +119,22 @@ class Outcomes:
 
     @classmethod
     def of_values(
-        cls, geometry: Geometry, values: NDArray, others: NDArray, norms: NDArray[np.float64]
+        cls,
+        geometry: Geometry,
+        values: NDArray,
+        others: NDArray,
+        norms: NDArray[np.float64],
+        n_beside: int = 0,
     ) -> Outcomes:
         """Judge the norms of some differences; those that are not finite become failures."""
         finite = np.isfinite(norms)
         failures = [None if each else NOT_FINITE for each in finite.tolist()]
         shapes: list[tuple[int, ...] | None] = [values.shape[1:]] * len(norms)
-        rounding = are_rounding(geometry, values, others, norms)
+        changes = norms
+        if n_beside:  # these change with any record, and must not hide that nothing else does
+            others = np.append(others[:, :-n_beside], values[:, -n_beside:], axis=1)
+            changes = geometry.distances(values, others)
+        rounding = are_rounding(geometry, values, others, changes)
         return cls(np.where(finite, norms, math.inf), shapes, failures, rounding)
 
     @classmethod
@@ -152,15 +161,20 @@ class Outcomes:
 
 
 def measure(
-    geometry: Geometry, evaluations: Iterable[Evaluation], strata: str | None = None
+    geometry: Geometry,
+    evaluations: Iterable[Evaluation],
+    strata: str | None = None,
+    n_beside: int = 0,
 ) -> Outcomes:
     """Measure how far the two values of each pair are apart: ``inf`` where there are none."""
     pairs = [each.pair(*both) for each in evaluations for both in LAYOUTS[strata].pairs]
     runs = groupby(pairs, lambda pair: (pair.failure, *(value.shape for value in pair.values)))
-    return Outcomes.join([each for _, run in runs for each in _measure(geometry, list(run))])
+    return Outcomes.join(
+        [each for _, run in runs for each in _measure(geometry, list(run), n_beside)]
+    )
 
 
-def _measure(geometry: Geometry, pairs: list[Evaluation]) -> Iterator[Outcomes]:
+def _measure(geometry: Geometry, pairs: list[Evaluation], n_beside: int) -> Iterator[Outcomes]:
     """Measure pairs that fail alike, or have values of one shape."""
     if pairs[0].failure is not None:
         yield Outcomes.failed(pairs[0].failure, len(pairs))
@@ -175,7 +189,7 @@ def _measure(geometry: Geometry, pairs: list[Evaluation]) -> Iterator[Outcomes]:
         both = [pair.values for pair in pairs[first : first + n_rows]]
         norms = np.array([geometry.distance(*each) for each in both], dtype=np.float64)
         values, others = map(np.array, zip(*both, strict=True))
-        yield Outcomes.of_values(geometry, values, others, norms)
+        yield Outcomes.of_values(geometry, values, others, norms, n_beside)
 
 
 def within_rounding(values: NDArray, others: NDArray) -> NDArray[np.bool_]:

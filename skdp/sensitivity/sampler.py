@@ -237,7 +237,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         strata, n_strata = source.strata, len(LAYOUTS[source.strata].pairs)
         statistic = self.order_statistic(geometry.code is not None and rows is None, n_strata)
         if rows is None:
-            chunks = self._run(source, partial(measure, geometry, strata=strata), statistic.n_pairs)
+            finish = partial(measure, geometry, strata=strata, n_beside=target.n_beside)
+            chunks = self._run(source, finish, statistic.n_pairs)
         else:  # they take too little time to be kept
             job = Job(RecordPairs(source, rows, geometry, records), Outcomes.join, key="")
             chunks = run(

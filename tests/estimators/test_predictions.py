@@ -594,6 +594,26 @@ def test_an_estimate_without_a_code_serves_again():
     np.testing.assert_array_equal(*released)
 
 
+def test_a_mean_beside_does_not_stand_for_scores_that_hardly_change():
+    """Few records are next to an anchor: noise of the mean's size would show their labels."""
+    distinct = np.random.default_rng(0).normal(size=(10_000, X.shape[1]))
+    oracle = skdp.RandomTaskOracle(distinct, classes=[0, 1], least_share=0.2)
+    for size in (9, 29):  # of a code there is none, or one
+        model = private(KNeighborsClassifier(1), oracle, n_pairs=size)
+        model.set_params(release=PredictionTarget(n_anchors=20))
+        with pytest.raises(ValueError, match="sensitivity"):
+            model.plan(2000, like=(X, Y))
+
+
+def test_the_mean_is_read_where_few_pilots_change_a_score():
+    public = np.random.default_rng(0).normal(size=(150, 2))
+    oracle = skdp.RandomTaskOracle(public, classes=[0, 1, 2], least_share=0.1)
+    model = private(KNeighborsClassifier(1), oracle, release=PredictionTarget(n_anchors=30))
+    model.set_params(sensitivity__gamma=0.1, sensitivity__n_pairs=9)
+    code = model.plan(40).mechanism.geometry.code
+    assert (np.diag(code.encoder[-3:, -3:]) > 0).all()
+
+
 @pytest.mark.parametrize(
     "mechanism", [skdp.L2LaplaceMechanism(1.0), skdp.GaussianMechanism(1.0, delta=1e-5)]
 )
