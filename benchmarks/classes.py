@@ -170,7 +170,7 @@ def main() -> None:
     if options.predictions:
         print("gamma 0.1; share above: labels, without their stratum | fresh: 0, 1, 2 rare, labels")
         with threadpool_limits(limits=1), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # what such plans are worth is not asked here
             for name in list(MODELS)[: 1 if options.small else None]:
                 seeds = range(options.samples)
                 found = [predictions_above(MODELS[name], seed, options.pairs) for seed in seeds]
@@ -180,7 +180,7 @@ def main() -> None:
         return
     print("gamma 0.05; share above of pairs: common, rare, two rare; largest ratio; size")
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # what such plans are worth is not asked here
         for name, rows in tables(options.data, np.random.default_rng(0)):
             for C in (1.0, 0.01):
                 for seed in range(options.samples):

@@ -477,7 +477,6 @@ def test_a_person_far_outside_counts_as_one_of_the_oracle_and_long_ones_are_cut(
     assert seen[3] <= public[3]  # six records are more than a range beyond three
 
 
-@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
 def test_a_person_weighs_one_in_a_fit_whose_sensitivity_is_sampled():
     X, y, groups = visits()
     kept = {"tol": 1e-10, "C": 0.1}

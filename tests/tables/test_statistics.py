@@ -39,7 +39,6 @@ def released(target, bound, X=X, epsilon=1.0, **options):
     return release(target, X, sensitivity=bound, accountant=budget, **options)
 
 
-@pytest.mark.filterwarnings("ignore:The promise is weak")
 def test_counts_without_noise_are_those_of_pandas():
     ages = pd.cut(X["age"].clip(20, 80), [20, 40, 60, 81], right=False, labels=False)
     expected = pd.crosstab(X["district"] == "north", ages)
@@ -55,8 +54,6 @@ def test_counts_without_noise_are_those_of_pandas():
     np.testing.assert_array_equal(ages, expected.sum())
 
 
-@pytest.mark.filterwarnings("ignore:The promise is weak")
-@pytest.mark.filterwarnings("ignore:One of the 'ranges'")
 def test_means_without_noise_are_exact_to_a_step_in_any_order():
     bound = mean_bound(N, ranges=[(10, 50), (18, 65)])
     exact, reordered = (
@@ -72,7 +69,7 @@ def test_means_without_noise_are_exact_to_a_step_in_any_order():
 
 
 @pytest.mark.parametrize("ends", [(0.0, 1.0), (-3e5, 7e-9), (1e15, 1e15 + 3), (0.1, 0.1)])
-@pytest.mark.filterwarnings("ignore:The 'ranges' of mean_bound are so narrow")
+@pytest.mark.filterwarnings("ignore:The 'ranges' of mean_bound are so narrow")  # one of the cases
 def test_a_replaced_record_moves_a_mean_by_no_more_than_its_bound(ends):
     """It comes within a millionth of the bound, less its rounding."""
     low, high = ends
