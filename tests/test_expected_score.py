@@ -34,7 +34,7 @@ from skdp.oracles.graded_task import GradedTaskOracle
 from skdp.planning.checks import check_parameters
 from skdp.planning.making import make_plan
 from skdp.planning.preparation import prepare
-from skdp.results.expected import ExpectedScore
+from skdp.results.expected import ExpectedScore, ScoreAt
 from skdp.sensitivity.store import STORE
 from tests import helpers
 from tests.helpers import sampler
@@ -253,6 +253,13 @@ def test_a_worth_is_that_at_the_stated_point():
     assert float(TABLE_OF_TASKS.expecting(point)) == TABLE_OF_TASKS.at(**point).score
     lost = replace(TABLE_OF_TASKS, private=np.full(9, 0.6), rows=(0.5, 0.8, 0.9))
     assert not lost.is_worth  # for two of three
+
+
+@pytest.mark.loop(
+    ("error", "said"), [(0.0004, "0.01"), (0.041, "0.05"), (0.07, "0.07"), (12.2, "12"), (0.0, "0")]
+)
+def test_an_error_has_no_more_decimals_than_the_score_and_is_rounded_up(error, said):
+    assert str(ScoreAt(0.9, error)) == f"0.90 +- {said}"
 
 
 def test_a_majority_alone_is_read_on_modest_tasks():

@@ -3,6 +3,7 @@
 import functools
 import sys
 import threading
+from types import FunctionType
 
 import lightgbm
 import numpy as np
@@ -150,6 +151,16 @@ def test_a_replaced_method_is_refused_before_payment(kind, name, monkeypatch):
 def test_a_method_without_a_way_back_is_refused(monkeypatch):
     monkeypatch.setattr(StandardScaler, "transform", lambda self, X: X)
     with pytest.raises(RuntimeError, match=r"Start Python without that code\.$"):
+        released()
+
+
+def test_foreign_code_inside_a_function_of_the_own_module_is_refused(monkeypatch):
+    method = StandardScaler.transform
+    own = FunctionType(method.__code__, method.__wrapped__.__globals__, closure=method.__closure__)
+    monkeypatch.setattr(StandardScaler, "transform", own)
+    assert released().value.shape == (1, 2)
+    own.__wrapped__ = seeing(method, [])
+    with pytest.raises(RuntimeError, match="transform was replaced by code of tests"):
         released()
 
 
