@@ -31,20 +31,26 @@ class NeighboringRelation(Enum):
 
 
 RELEASED_LAW = "law released for"  # words for an oracle that was learned from private data
-TWO, LABEL = "of the two records", "the label differs"
 STRATA = {
-    "classes": f"whether none, one or both {TWO} are of the rarest class",
-    "labels": f"whether none, one or both {TWO} are of the rarest class, or only {LABEL}",
-    "thirds": f"whichever third of the responses one {TWO} is of",
+    "classes": "That probability also holds where {one} or both are of the rarest class.",
+    "labels": "That probability also holds where {one} or both are of the rarest class, and where "
+    "{two} differ in the label alone.",
+    "thirds": "That probability also holds for each third of the responses by itself.",
 }
-CLIPPED = (
-    "Numbers outside the ranges of the oracle's records count as the nearest end, and records far "
-    "outside as records of the oracle."
-)
-CUT = (
-    "A person with such a record, or with far more records, counts as one of the oracle's; records "
-    "beyond the most of the oracle's persons are left out."
-)
+BESIDE_STRATA = {  # such pairs are in no stratum
+    "classes": "Two {unit}s that differ in the label alone may not be covered.",
+    "thirds": "Two {unit}s that differ in the response alone may not be covered.",
+}
+TWO = {
+    "record": {"one": "the record, its replacement", "two": "the two"},
+    "person": {"one": "a record drawn of the person, one of the replacement", "two": "the persons"},
+}
+ENDS = "A number outside the range of the oracle's records is moved to the end of that range."
+CLIPPED = {
+    "record": f"{ENDS} A record far outside is replaced by one of the oracle's.",
+    "person": f"{ENDS} A person with a record far outside, or with far more records, is replaced "
+    "by one of the oracle's. Records beyond the most of the oracle's persons are left out.",
+}
 AS_THEY_ARE = "Numbers outside the ranges of the oracle's records count as they are."
 UNITS = {  # what else is replaced, and what a promise says of persons
     "record": ("", "A person with several records is not covered."),
@@ -199,18 +205,16 @@ class PrivacyGuarantee:
             sure = self.confidence
             source = "the oracle" if self.oracle is None else self.oracle
             promise += f", with probability {1 - self.gamma:g} over pairs of datasets from {source}"
-            promise += f", {STRATA[self.strata]}" if self.strata in STRATA else ""
-            if unit == "person":
-                promise = promise.replace(TWO, f"{TWO}, one drawn of each person,")
-                promise = promise.replace(LABEL, "the labels of a person differ")
             is_twice = self.strata in ("classes", "labels") and not self.least_share
-            promise += ", where each class occurs at least twice" if is_twice else ""
+            promise += " in which each class occurs at least twice" if is_twice else ""
             promise += f", said with confidence {sure:g}" if sure is not None else ""
             yield f"{promise}. {unit.capitalize()}s unlike these may not be covered."
+            if self.strata in STRATA:
+                yield STRATA[self.strata].format(**TWO[unit])
+            if self.strata in BESIDE_STRATA:
+                yield BESIDE_STRATA[self.strata].format(unit=unit)
             if self.clipped is not None:
-                yield CLIPPED if self.clipped else AS_THEY_ARE
-            if self.clipped and unit == "person":
-                yield CUT
+                yield CLIPPED[unit] if self.clipped else AS_THEY_ARE
             if RELEASED_LAW in source:
                 yield (
                     "The law was released from private records, which are no draws of it: gamma "

@@ -399,7 +399,7 @@ def test_plan_and_guarantee_say_it():
     np.testing.assert_allclose(pd.DataFrame(plan.ranges)["high"], [1] * 6 + [4], atol=0.05)
     assert "3 more in plan.ranges" in str(plan)
     said = " ".join(str(plan.guarantee).split())
-    assert "count as the nearest end, and records far outside as records of the oracle." in said
+    assert "A record far outside is replaced by one of the oracle's." in said
     model.sensitivity.set_params(clip=None)
     assert model.plan(40).ranges == []
     assert (

@@ -143,7 +143,7 @@ def test_fresh_pairs_of_a_label_exceed_as_gamma_says():
     plan = model().plan(n_samples=60)
     assert plan.sensitivity.strata == "classes"
     promise = str(model(strata="labels").plan(n_samples=60).guarantee)
-    assert "or only the label differs" in " ".join(promise.split())
+    assert "where the two differ in the label alone. A number" in " ".join(promise.split())
 
 
 def test_a_third_of_each_stratum():
@@ -220,10 +220,11 @@ def test_a_classifier_has_39_pairs_in_each_stratum():
     assert str(plan.sensitivity.order_statistic).startswith("order statistic 38 of 39 in each of 3")
     said = " ".join(str(plan.guarantee).split())
     assert (
-        "least_share=0.05), whether none, one or both of the two records are of the rarest class. "
-        "Records unlike these may not be covered. Numbers outside the ranges of the oracle's "
-        "records count as the nearest end, and records far outside as records of the oracle. "
-        "Classes near or below 6.8 % of the records may not be covered."
+        "least_share=0.05). Records unlike these may not be covered. That probability also holds "
+        "where the record, its replacement or both are of the rarest class. Two records that "
+        "differ in the label alone may not be covered. A number outside the range of the oracle's "
+        "records is moved to the end of that range. A record far outside is replaced by one of the "
+        "oracle's. Classes near or below 6.8 % of the records may not be covered."
     ) in said
     mechanism = GaussianMechanism(epsilon=1.0, delta=1e-5, code=None)
     plan = model(mechanism=mechanism, gamma=0.2).plan(n_samples=100)
