@@ -32,10 +32,10 @@ class NeighboringRelation(Enum):
 
 RELEASED_LAW = "law released for"  # words for an oracle that was learned from private data
 STRATA = {
-    "classes": "That probability also holds where {one} or both are of the rarest class.",
-    "labels": "That probability also holds where {one} or both are of the rarest class, and where "
+    "classes": "The promise holds as surely where {one} or both are of the rarest class.",
+    "labels": "The promise holds as surely where {one} or both are of the rarest class, and where "
     "{two} differ in the label alone.",
-    "thirds": "That probability also holds for each third of the responses by itself.",
+    "thirds": "The promise holds as surely for each third of the responses.",
 }
 BESIDE_STRATA = {  # such pairs are in no stratum
     "classes": "Two {unit}s that differ in the label alone may not be covered.",

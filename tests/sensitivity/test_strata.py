@@ -220,7 +220,7 @@ def test_a_classifier_has_39_pairs_in_each_stratum():
     assert str(plan.sensitivity.order_statistic).startswith("order statistic 38 of 39 in each of 3")
     said = " ".join(str(plan.guarantee).split())
     assert (
-        "least_share=0.05). Records unlike these may not be covered. That probability also holds "
+        "least_share=0.05). Records unlike these may not be covered. The promise holds as surely "
         "where the record, its replacement or both are of the rarest class. Two records that "
         "differ in the label alone may not be covered. A number outside the range of the oracle's "
         "records is moved to the end of that range. A record far outside is replaced by one of the "
