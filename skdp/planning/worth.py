@@ -113,7 +113,10 @@ def advise(plan: ReleasePlan, make_target: Callable[[], Any], pilots: tuple[Matr
     if float(exact) > least:
         with quiet(), suppress(Exception):  # without predictions there is no advice
             found = _score_of_predictions(plan, make_target(), *pilots)
-    return f'release="predictions" may score {short_score(found)}' if found > least else ""
+    if found <= least:
+        return ""
+    scores = f"{short_score(found)} where this scores {short_score(float(expected))}"
+    return f'release="predictions" may score {scores}{", on average" * (expected.expect is None)}'
 
 
 def _score_of_predictions(

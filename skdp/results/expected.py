@@ -24,13 +24,14 @@ _CELL = 14
 
 
 class ScoreAt(NamedTuple):
-    """An expected score, and its standard error."""
+    """An expected score, its standard error, and the standard deviation of a single release."""
 
     score: float
     error: float
+    deviation: float
 
     def __str__(self) -> str:
-        return f"{short_score(self.score)} +- {np.ceil(round(100 * self.error, 6)) / 100:.2g}"
+        return f"{short_score(self.score)} +- {np.ceil(round(100 * self.deviation, 6)) / 100:.2g}"
 
     def __repr__(self) -> str:
         return str(self)
@@ -60,6 +61,8 @@ class ExpectedScore:
         What is scored.
     errors : ndarray of float of shape (n_tasks,) or float, default=0.0
         Standard errors of `private`, of the draws of noise.
+    deviations : ndarray of float of shape (n_tasks,) or float, default=0.0
+        Standard deviations of single releases of each task.
     public : ndarray of float of shape (n_tasks,) or None, default=None
         Score of the model of public records alone, where these have labels.
     rows : tuple of float, default=()
@@ -94,6 +97,7 @@ class ExpectedScore:
     scoring: str
     records: str = ORACLE
     errors: Matrix | float = 0.0
+    deviations: Matrix | float = 0.0
     public: Matrix | None = None
     rows: tuple[float, ...] = ()
     ease: Matrix | None = None
@@ -122,7 +126,8 @@ class ExpectedScore:
         Returns
         -------
         ScoreAt
-            The score and its standard error, or without `exact` the deviation between tasks.
+            The score, its standard error (without `exact` the deviation between tasks), and the
+            standard deviation of a single release, which is printed.
 
         Raises
         ------
@@ -144,9 +149,12 @@ class ExpectedScore:
         weighted = centered.T * weights
         smoother = np.linalg.solve(weighted @ centered + np.diag([0, RIDGE, RIDGE]), weighted)
         lost, least = self.exact - self.private, self.private.min()  # off the table as at its edge
-        off = (lost - centered @ smoother @ lost) ** 2 + np.square(self.errors)
-        error = math.sqrt(np.average(off, weights=weights) * (smoother[0] ** 2).sum())
-        return ScoreAt(float(np.clip(e - smoother[0] @ lost, least, max(e, least))), error)
+        off = (lost - centered @ smoother @ lost) ** 2
+        variance = np.average(off + np.square(self.errors), weights=weights)
+        error = math.sqrt(variance * (smoother[0] ** 2).sum())
+        single = np.average(off + np.square(self.deviations), weights=weights)
+        score = float(np.clip(e - smoother[0] @ lost, least, max(e, least)))
+        return ScoreAt(score, error, math.sqrt(single))
 
     def _at_modest(self, m: float) -> ScoreAt:
         """Return the score on modest tasks; what they gain falls with m, and is 0 from 1 on."""
@@ -156,12 +164,15 @@ class ExpectedScore:
         modest, gain = self.ease < self.ease.max(), self.private - self.majority
         nearest = np.abs(self.majority[:, None] - self.rows).argmin(axis=1)
         groups = [modest & (nearest == i) for i in range(len(self.rows))]
+        noise = np.broadcast_to(np.square(self.deviations), gain.shape)
         points = [
-            (self.majority[g].mean(), gain[g].mean(), gain[g].std()) for g in groups if g.any()
+            (self.majority[g].mean(), gain[g].mean(), gain[g].std(), noise[g].mean())
+            for g in groups
+            if g.any()
         ]
-        known, *read = np.array([*points, (1.0, 0.0, 0.0), (2.0, 0.0, 0.0)]).T
-        gained, spread = PchipInterpolator(known, np.transpose(read))(max(m, known[0]))
-        return ScoreAt(float(m + gained), float(spread))
+        known, *read = np.array([*points, (1.0, 0.0, 0.0, 0.0), (2.0, 0.0, 0.0, 0.0)]).T
+        gained, spread, single = PchipInterpolator(known, np.transpose(read))(max(m, known[0]))
+        return ScoreAt(float(m + gained), float(spread), math.sqrt(spread**2 + single))
 
     def break_even(self, majority: float | None = None) -> float:
         """Return the least score of the best model from which a release clearly beats a guess.
@@ -178,8 +189,8 @@ class ExpectedScore:
         """
         m = 0.0 if majority is None else majority
         for exact in np.arange(round(m, 2) + CLEAR, 1 + CLEAR / 2, CLEAR).tolist():
-            score, error = self.at(majority=m, exact=exact)
-            if score > m + max(CLEAR, error):
+            found = self.at(majority=m, exact=exact)
+            if found.score > m + max(CLEAR, found.error):
                 return round(exact, 2)
         return math.inf
 
@@ -224,7 +235,8 @@ class ExpectedScore:
             return f"{self.at(**self.expect)} if {best}; beats a guess {_from(self.break_even(m))}"
         if self.records == MADE_UP_TABLES:
             return f"{self.scoring} {'; '.join(self._of_tables())} (on {self.records})"
-        mean = ScoreAt(float(self.private.mean()), standard_error(self.private))
+        error = standard_error(self.private)
+        mean = ScoreAt(float(self.private.mean()), error, error * math.sqrt(len(self.private)))
         scores = [str(mean), f"exact {short_score(self.exact.mean())}"]
         if not np.isnan(self._reference).any():
             scores.append(f"{self.alone} {short_score(self._reference.mean())}")

@@ -116,7 +116,8 @@ class Shares:
         """Return the share of records that a released model predicts right, with its error."""
         n, count = dataset.n_records, partial(n_right, model)
         share = _noisy(count, dataset, self.score, source) / n
-        return ScoreAt(float(np.clip(share, 0, 1)), math.sqrt(2) / (n * self.score))
+        error = math.sqrt(2) / (n * self.score)
+        return ScoreAt(float(np.clip(share, 0, 1)), error, error)
 
 
 NO_SHARES = Shares()

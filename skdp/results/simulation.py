@@ -166,16 +166,17 @@ class Simulation:
                     others = public(i)
                     alone = math.nan if others is None else scored(self.target.restore(others))
                 error = standard_error(private)
-                rows.append((private.mean(), error, scored(exact), alone, ease))
-        rows = [row for row in rows if np.isfinite(row[:3]).all()]
+                deviation = error * math.sqrt(len(private))
+                rows.append((private.mean(), error, deviation, scored(exact), alone, ease))
+        rows = [row for row in rows if np.isfinite(row[:4]).all()]
         if not rows:
             return None
         name = name_of_score(scoring, self.target.restore(self.datasets[0][0]))
-        private, errors, exact, alone, ease = np.array(rows).T
+        private, errors, deviations, exact, alone, ease = np.array(rows).T
         majority = alone if public is None else np.full_like(alone, np.nan)
         majorities = {round(max(task.shares, default=0.0), 1) for task in self.tasks}
         return ExpectedScore(
-            *(private, exact, majority, name, self.records, errors),
+            *(private, exact, majority, name, self.records, errors, deviations),
             public=None if public is None else alone,
             rows=tuple(sorted(majorities)) if name in EXACT else (),
             ease=ease if self.tasks and name == "accuracy" else None,
