@@ -286,7 +286,7 @@ def test_what_a_caller_asserts_is_counted(tmp_path):
     assert ledger.total().assumed == ()
     for number in (1, 2):
         release(np.mean, X, **KNOWN | {"sensitivity": 0.5}, accountant=ledger)
-        said = f"{number} by what the caller asserts"
+        said = f"{number} with a sensitivity that the caller asserts"
         assert ledger.total().assumed == (said,)
         assert said in str(PrivacyAccountant.open(ledger.path))
     with pytest.raises(TypeError, match=r"spent elsewhere PrivacyGuarantee\(epsilon=.*BudgetTotal"):

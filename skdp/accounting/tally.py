@@ -224,7 +224,7 @@ class Tally:
     def _total(self, epsilon: float, delta: float, composition: str) -> BudgetTotal:
         assumed = {
             "with noise from a seeded generator": self.n_seeded,
-            "by what the caller asserts": self.n_asserted,
+            "with a sensitivity that the caller asserts": self.n_asserted,
         }
         return BudgetTotal(
             epsilon,
