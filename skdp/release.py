@@ -17,6 +17,7 @@ from skdp.core.persons import first_of_each, with_persons
 from skdp.core.room import undisturbed
 from skdp.core.target import Target, ValueFormError, as_function_target, as_target
 from skdp.core.types import Container
+from skdp.execution import pay_and_run, records_of
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.oracles.trial import check_is_public
@@ -216,8 +217,8 @@ def release(
     pays.rehearse(least_spend(mechanism, sensitivity, unit))  # before pairs are sampled
     parameters = target, mechanism, sensitivity, responses, names, ranges
     plan, dataset = plan_for(dataset, lengths[0], *parameters, unit)
-    private = dataset if groups is None else plan.records_of(rows)
-    return plan.release(private, pays, random_state)
+    private = dataset if groups is None else records_of(plan, rows)
+    return pay_and_run(plan, private, pays, random_state)
 
 
 @undisturbed

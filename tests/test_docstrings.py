@@ -53,7 +53,7 @@ BETWEEN_PARTS = {
     | {"n_cells", "unit"},
     skdp.Schema: {"read"},
     ColumnsTarget: {"proved", "read"},
-    skdp.ReleasePlan: {"release", "run", "score_with", "simulate", "simulate_tasks"},
+    skdp.ReleasePlan: {"score_with", "simulate", "simulate_tasks"},
     skdp.PrivateEstimator: {"least_spend"},
     skdp.SensitivitySampler: {"draw_seed", "shaken_pilots"},
     skdp.accounting.PrivacyAccountant: {"rehearse"},

@@ -29,6 +29,7 @@ from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.configuration import alone, describe, seeded
 from skdp.estimators.public_fit import clean_copy, fit_seeded
 from skdp.exceptions import UtilityWarning
+from skdp.execution import pay_and_run, records_of
 from skdp.mechanisms.base import ByteSource, Mechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
@@ -387,7 +388,7 @@ def release_oracle(
     pays.rehearse(least_spend(mechanism, chosen, unit))
     draft = draft_tables(chosen, mechanism, dataset, None, random_state)
     plan = make_plan(replace(draft, unit=unit, prepare=partial(check_declared, schema, None)))
-    private = draft.example if groups is None else plan.records_of(rows)
-    released = plan.release(private, pays, random_state)
+    private = draft.example if groups is None else records_of(plan, rows)
+    released = pay_and_run(plan, private, pays, random_state)
     assert released.oracle is not None
     return released.oracle

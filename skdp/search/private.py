@@ -23,11 +23,12 @@ from skdp.core.room import evaluate_privately, quiet, spare, undisturbed
 from skdp.core.types import Container, Estimator
 from skdp.estimator import PrivateEstimator, PrivateModel
 from skdp.estimators.precautions import warn_if_fitted
+from skdp.execution import Payment, draw_seed, run_paid, stand_ins_of
 from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import below
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.plan import Payment, ReleasePlan, draw_seed, of_each
+from skdp.plan import ReleasePlan, of_each
 from skdp.planning.checks import check_holds_no_record, check_parameters, data_check
 from skdp.planning.making import Draft, least_promise, make_plan
 from skdp.planning.persons import check_unit
@@ -207,7 +208,7 @@ class PrivateSearchCV(PrivateModel):
             # nobody hears of the other runs, or counts them
             with quiet(), warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                released = plans[index].run(drafts[index].example, payments[index])
+                released = run_paid(plans[index], drafts[index].example, payments[index])
             total = evaluate_privately(
                 SumOfScores(released.value, scorings[index]),
                 scored,
@@ -276,7 +277,7 @@ class PrivateSearchCV(PrivateModel):
             str(plan)  # whatever may fail comes before the payment
         noise = byte_source(random_state)
         seed = draw_seed(noise)  # one for all runs: the gamma is that of a pair and a seed
-        stand_ins = [plan.stand_ins(seed) for plan in plans]
+        stand_ins = [stand_ins_of(plan, seed) for plan in plans]
         pays.spend(promise, label=f"search, {plans[0].target.description}")
         return [Payment(promise, pays.total(), noise, seed, each) for each in stand_ins]
 
