@@ -16,14 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.dataset import (
-    Dataset,
-    Elsewhere,
-    as_series,
-    belongs_to,
-    column_names,
-    n_records,
-)
+from skdp.core.dataset import Dataset, Elsewhere, as_series, belongs_to, column_names, n_records
 from skdp.core.dtypes import categories_of, is_gap
 from skdp.core.types import Container
 
