@@ -21,6 +21,10 @@ PARAMETERS = {"PR01", "PR02", "PR03", "PR04", "PR05", "PR07", "PR10"}
 RETURNS = {"RT01", "RT03", "YD01"}
 EXAMPLES = {"EX01"}
 COMPLETE = SUMMARY | SECTIONS | PARAMETERS | RETURNS
+# Methods whose parameters users know from scikit-learn.
+KNOWN = {"decision_function", "fit", "fit_predict", "fit_transform", "get_feature_names_out"}
+KNOWN |= {"inverse_transform", "predict", "predict_log_proba", "predict_proba", "score"}
+KNOWN |= {"score_samples", "set_output", "set_params", "transform"}
 
 
 def required(obj):
@@ -31,6 +35,10 @@ def required(obj):
         return COMPLETE | EXAMPLES
     if isinstance(obj, property):
         return SUMMARY | SECTIONS
+    signature = inspect.signature(obj).parameters
+    is_plain = obj.__name__ in KNOWN or len(signature.keys() - {"self"}) <= 1
+    if "." in obj.__qualname__ and is_plain and "\n---" not in inspect.getdoc(obj):
+        return SUMMARY | SECTIONS  # the summary tells all
     return COMPLETE
 
 

@@ -101,18 +101,7 @@ class Geometry:
         return name if self.code is None else f"{name} in code {self.code.digest}"
 
     def distance(self, value: ArrayLike, other: ArrayLike) -> float:
-        """Measure how far two values are apart, as computed in a release.
-
-        Parameters
-        ----------
-        value, other : array-like of float
-            Of the same shape.
-
-        Returns
-        -------
-        float
-            The norm of their difference, or of that of their codes.
-        """
+        """Measure how far two values, or their codes, are apart, as computed in a release."""
         if self.code is not None:
             return _norm(self.order, self.code.forward(value) - self.code.forward(other))
         return _norm(self.order, np.ravel(np.subtract(value, other, dtype=np.float64)))

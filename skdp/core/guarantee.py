@@ -177,13 +177,7 @@ class PrivacyGuarantee:
         return "\n".join([first, *(wrapped(each, "  ") for each in others)])
 
     def sentences(self) -> Iterator[str]:
-        """Say in words what is promised, what that means, and what it rests on.
-
-        Yields
-        ------
-        str
-            First the kind of the promise with its numbers, then whole sentences.
-        """
+        """Yield the kind of the promise with its numbers, then in whole sentences what it means."""
         kind, _, numbers = self.short.partition(", ")
         yield f"{kind[0].upper()}{kind[1:]}{numbers and ': '}{numbers}"
         if math.isinf(self.epsilon):
@@ -232,29 +226,12 @@ class PrivacyGuarantee:
             yield "Other releases of the same data add up: see the budget."
 
     def to_dict(self) -> dict:
-        """Return the guarantee as plain values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            One entry per parameter; the relation as its name.
-        """
+        """Return the parameters as plain values, ready for JSON."""
         return asdict(self) | {"relation": self.relation.value}
 
     @classmethod
     def from_dict(cls, values: dict) -> PrivacyGuarantee:
-        """Make a guarantee from the values of :meth:`to_dict`.
-
-        Parameters
-        ----------
-        values : dict
-            As returned by :meth:`to_dict`.
-
-        Returns
-        -------
-        PrivacyGuarantee
-            Equal to the one that was stored.
-        """
+        """Make an equal guarantee from the values of :meth:`to_dict`."""
         return cls(**values)
 
 

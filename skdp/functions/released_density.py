@@ -89,27 +89,9 @@ class ReleasedDensity(ReleasedFunction):
 
         The function is written in the basis of a higher degree, which does not change it; negative
         coefficients are then set to zero. The higher the degree, the closer the result is to
-        ``max(function, 0)`` over its integral. All of this is post-processing.
-
-        Parameters
-        ----------
-        transformer : BernsteinTransformer
-            The basis, fitted.
-        coefficients : array-like of shape (n_basis,)
-            As returned by its ``coefficients``.
-        degree : int or None, default=None
-            Degree of the density, at least that of the transformer. None takes four times that,
-            as far as 10 million basis functions allow it.
-
-        Returns
-        -------
-        ReleasedDensity
-            The density; the uniform one if no coefficient was positive.
-
-        Raises
-        ------
-        ValueError
-            If the degree is lower than that of the coefficients, or these do not fit.
+        ``max(function, 0)`` over its integral. None takes four times the degree of the transformer,
+        as far as 10 million basis functions allow it. If no coefficient is positive, the density is
+        uniform. All of this is post-processing.
         """
         check_is_fitted(transformer)
         own = transformer.degree

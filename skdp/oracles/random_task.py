@@ -159,18 +159,7 @@ class RandomTaskOracle(ShippedOracle):
         return None if least is None else float(least)
 
     def smallest_share(self, n_samples: int) -> float | None:
-        """Return the smallest share of a class in a dataset, but for rounding.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records. Of few records two of a class are more than `least_share`.
-
-        Returns
-        -------
-        float or None
-            None where the response is real, and of persons.
-        """
+        """Return the smallest share of a class, but for rounding; None where none is known."""
         if self._classes is None or self.least_share is None or self._persons is not None:
             return None
         spare = max(0, n_samples - _LEAST_PER_CLASS * len(self._classes))

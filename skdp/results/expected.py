@@ -164,18 +164,7 @@ class ExpectedScore:
         return ScoreAt(float(m + gained), float(spread))
 
     def break_even(self, majority: float | None = None) -> float:
-        """Return the least score of the best model from which a release clearly beats a guess.
-
-        Parameters
-        ----------
-        majority : float or None, default=None
-            As for `at`.
-
-        Returns
-        -------
-        float
-            In steps of .01; infinite if no model is good enough.
-        """
+        """Return the least score of the best model, in steps of .01, that clearly beats a guess."""
         m = 0.0 if majority is None else majority
         for exact in np.arange(round(m, 2) + CLEAR, 1 + CLEAR / 2, CLEAR).tolist():
             score, error = self.at(majority=m, exact=exact)

@@ -99,14 +99,7 @@ class ReleaseSummary:
         return notes
 
     def to_frame(self) -> Container:
-        """Return all rows as a data frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``value``, ``standard error``, ``ratio``, ``learned`` and ``note``, with the
-            names as the index.
-        """
+        """Return all rows as a data frame, with the names as the index."""
         import pandas as pd
 
         columns = {
@@ -122,18 +115,7 @@ class ReleaseSummary:
         return f"{self.promise}\n{self.table()}"
 
     def table(self, most_rows: int = MOST_ROWS) -> str:
-        """Write the first numbers of each attribute, without the promise.
-
-        Parameters
-        ----------
-        most_rows : int, default=40
-            About how many rows to write.
-
-        Returns
-        -------
-        str
-            A line for each.
-        """
+        """Write about so many rows, the first of each attribute, without the promise."""
         rows, has_code = list(self._rows(most_rows)), bool((self.learned < 1).any())
         width = max((len(name) for name, *numbers in rows if numbers), default=0)
         width = max(width, len(self.title))
