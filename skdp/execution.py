@@ -24,10 +24,9 @@ from skdp.core.plain import check_gaps
 from skdp.core.room import evaluate_privately, spare
 from skdp.core.schema import DatasetForm, declared, describe_columns, describe_key
 from skdp.core.target import Target, over_persons
-from skdp.core.types import Matrix, Values
+from skdp.core.types import ByteSource, Matrix, Values
 from skdp.estimators.validation import check_labels
 from skdp.exceptions import PrivateEvaluationError
-from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.noise import byte_source
 from skdp.oracles.trial import check_is_public
 from skdp.result import Release

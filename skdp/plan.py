@@ -240,8 +240,7 @@ class ReleasePlan:
             The budget that pays, before the target sees the records. None takes that of the
             estimator that was planned, or `skdp.accounting.default_accountant`.
         random_state : int or None, default=None
-            Seed of the noise. None takes the operating system's generator. A seed is for tests and
-            examples: whoever knows it can undo the noise, and the guarantee says so.
+            Seed of the noise, as for :class:`PrivateEstimator`.
 
         Returns
         -------
@@ -253,12 +252,8 @@ class ReleasePlan:
         ValueError
             If the data are of another form or number than those of the plan, or hold a label that
             is not public, or if the target was edited since the plan was made.
-        BudgetExceededError
-            If the budget does not allow the release.
-        LedgerError
-            If the budget cannot be read or written.
-        PrivateEvaluationError
-            If the target or the mechanism fails on the private data. The budget has paid.
+        BudgetExceededError, LedgerError, PrivateEvaluationError
+            As :meth:`PrivateEstimator.fit`.
         """
         check_accountant(accountant, "ReleasePlan.execute")
         byte_source(random_state)  # refuses what is no seed

@@ -127,8 +127,7 @@ def release(
         The budget that pays, before the target sees the records. None takes
         `skdp.accounting.default_accountant`.
     random_state : int or None, default=None
-        Source of the noise. None takes the operating system's generator. A seed is for tests and
-        examples, as for PrivateEstimator.
+        Source of the noise, as for :class:`PrivateEstimator`.
 
     Returns
     -------
@@ -143,20 +142,8 @@ def release(
         the responses or names do not fit.
     TypeError
         If a parameter is of a wrong type, or the target returns no number and no array of numbers.
-    RuntimeError
-        If another package replaced a method of an installed estimator.
-    BudgetExceededError
-        If the budget does not allow the release. No private record is then looked at.
-    LedgerError
-        If the budget cannot be read or written. No private record is then looked at.
-    PrivateEvaluationError
-        If the target or the mechanism fails on the private data. The budget has paid.
-
-    Warns
-    -----
-    UserWarning
-        If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
-        the confidence below 1/2.
+    RuntimeError, BudgetExceededError, LedgerError, PrivateEvaluationError
+        As :meth:`PrivateEstimator.fit`, which warns of the same weak promises too.
 
     See Also
     --------
@@ -268,11 +255,6 @@ def plan_release(
     ------
     ValueError
         As :func:`release`, or if `like` is None and there is no oracle to take the form from.
-
-    Warns
-    -----
-    UserWarning
-        As :func:`release`.
 
     See Also
     --------

@@ -24,13 +24,13 @@ from skdp.core.room import undisturbed
 from skdp.core.schema import DatasetForm, declared
 from skdp.core.streams import TABLES, public_seed, streams
 from skdp.core.target import Target
-from skdp.core.types import AxisLabels, Container, Estimator, Matrix, Seed, Values
+from skdp.core.types import AxisLabels, ByteSource, Container, Estimator, Matrix, Seed, Values
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.configuration import alone, describe, seeded
 from skdp.estimators.public_fit import clean_copy, fit_seeded
 from skdp.exceptions import UtilityWarning
 from skdp.execution import pay_and_run, records_of
-from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.mechanisms.noise import byte_source
@@ -343,22 +343,12 @@ def release_oracle(
         The budget that pays, before records are looked at. None takes
         `skdp.accounting.default_accountant`.
     random_state : int or None, default=None
-        Source of the noise. None takes the operating system's generator. A seed is for tests and
-        examples, as for PrivateEstimator.
+        Source of the noise, as for :class:`PrivateEstimator`.
 
     Returns
     -------
     ReleasedOracle
         With the attributes `tables_`, `encoder_` and `guarantee_`.
-
-    Raises
-    ------
-    ValueError
-        If the records are of another form than the schema.
-    TypeError
-        If a type cannot hold what is declared, or the mechanism adds other noise.
-    BudgetExceededError
-        If the budget does not allow the release. No private record is then looked at.
 
     See Also
     --------

@@ -228,12 +228,7 @@ def _title(target: Target) -> str:
     estimator = target.estimator
     if estimator is None:
         return " ".join(target.description.split())
-    steps = ", ".join(
-        map(_class_of, dict(estimator.steps).values() if is_pipeline(estimator) else ())
-    )
-    return f"{type(estimator).__name__}({steps})" if steps else type(estimator).__name__
-
-
-def _class_of(step: Estimator) -> str:
-    """Name the class of a step, of a frozen one that of what was fitted."""
-    return type(step.estimator if is_frozen(step) else step).__name__
+    steps = dict(estimator.steps).values() if is_pipeline(estimator) else ()
+    named = (type(each.estimator if is_frozen(each) else each).__name__ for each in steps)
+    inside = ", ".join(named)
+    return f"{type(estimator).__name__}({inside})" if inside else type(estimator).__name__

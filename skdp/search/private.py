@@ -20,11 +20,10 @@ from skdp.core.dataset import Dataset
 from skdp.core.exact import above, exact, finite
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import evaluate_privately, quiet, spare, undisturbed
-from skdp.core.types import Container, Estimator
+from skdp.core.types import ByteSource, Container, Estimator
 from skdp.estimator import PrivateEstimator, PrivateModel
 from skdp.estimators.precautions import warn_if_fitted
 from skdp.execution import Payment, draw_seed, run_paid, stand_ins_of
-from skdp.mechanisms.base import ByteSource
 from skdp.mechanisms.discrete import below
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.mechanisms.noise import byte_source

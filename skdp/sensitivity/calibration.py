@@ -169,11 +169,6 @@ def order_statistic(
     return OrderStatistic(n_pairs, k, gamma, calibration, rule.confidence, n_strata)
 
 
-def few_pairs(gamma: float, times: int = 3) -> int:
-    """Return a few times the fewest pairs of the exact calibration, for fits that take long."""
-    return math.ceil(times / finite(gamma)) - 1
-
-
 def _validate(
     gamma: float | None,
     n_pairs: int | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skdp.core.checks import check_count, check_rules, warn
 from skdp.core.dataset import Dataset, n_records
+from skdp.core.exact import finite
 from skdp.core.geometry import Geometry, MechanismType, as_geometry
 from skdp.core.identity import key_of
 from skdp.core.oracle import Oracle, has_independent_records
@@ -26,7 +28,7 @@ from skdp.oracles.drawing import draw
 from skdp.oracles.random_task import RandomTaskOracle
 from skdp.oracles.trial import try_oracle
 from skdp.sensitivity.base import Sensitivity, in_code_of
-from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
+from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate, key_of_oracle
 from skdp.sensitivity.execution import Job, run, run_chunk
 from skdp.sensitivity.likeness import AlikeTarget, draw_ranges
@@ -179,8 +181,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         )
         if not few or self.n_pairs is not None or self.calibration != "exact":
             return usual
-        times = 3 if n_strata == 1 else 2
-        return order_statistic(usual.gamma, few_pairs(usual.gamma, times), n_strata=n_strata)
+        times = 3 if n_strata == 1 else 2  # as many as the exact calibration needs
+        n_pairs = math.ceil(times / finite(usual.gamma)) - 1
+        return order_statistic(usual.gamma, n_pairs, n_strata=n_strata)
 
     @undisturbed
     def sample(
