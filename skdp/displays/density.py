@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count, shown
-from skdp.core.fitted import names_seen
 from skdp.displays.drawing import BLUE, VERMILION, Display, Look
 from skdp.estimator import PrivateEstimator
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
@@ -105,7 +104,7 @@ class PrivateDensityDisplay(Display):
                 f"'level'. Got {n_columns} columns and level={shown(level)}."
             )
         degree, sides = density.transformer.degree, density.transformer.feature_range_
-        names = names_seen(density.transformer)
+        names = getattr(density.transformer, "feature_names_in_", None)
         names = ["x", "y"][:n_columns] if names is None else names
         basis = bernstein_basis(np.linspace(0, 1, n_points), degree)
         tensor = density.coefficients.reshape((degree + 1,) * n_columns)

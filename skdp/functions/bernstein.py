@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.core.checks import check_count, check_rules, floats, shorten
 from skdp.core.dataset import validate_rows
-from skdp.core.fitted import names_seen
 from skdp.functions.bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
@@ -102,7 +101,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
             check_rules("BernsteinTransformer", order=(self.order, self.order == "auto", rule))
         else:
             check_count("order", self.order, "BernsteinTransformer", at_most=MAX_ORDER)
-        rows = rows_by_column(self.feature_range, names_seen(self))
+        rows = rows_by_column(self.feature_range, getattr(self, "feature_names_in_", None))
         self.feature_range_ = _box(rows, n_features)
         n_basis = (self.degree + 1) ** n_features
         if n_basis > MAX_BASIS:

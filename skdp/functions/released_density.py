@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count
-from skdp.core.fitted import names_seen
 from skdp.core.types import Container, Seed
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import (
@@ -101,7 +100,7 @@ class ReleasedDensity(ReleasedFunction):
             degree = max(own, min(4 * own, affordable, MAX_DEGREE))
         owner = "ReleasedDensity.from_coefficients"
         check_count("degree", degree, owner, at_least=own, at_most=MAX_DEGREE)
-        box, names = transformer.feature_range_, names_seen(transformer)
+        box, names = transformer.feature_range_, getattr(transformer, "feature_names_in_", None)
         fine = BernsteinTransformer(degree, 1, feature_range=box, clip=transformer.clip)
         fine.fit(box.T)
         if names is not None:
