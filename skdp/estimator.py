@@ -26,6 +26,7 @@ from skdp.core.types import Container, Decorated, Estimator, Scoring, Values
 from skdp.estimators.delegation import DelegatedMethods
 from skdp.estimators.inputs import takes
 from skdp.exceptions import BudgetExceededError
+from skdp.execution import pay_and_run, records_of
 from skdp.mechanisms.base import Mechanism
 from skdp.plan import ReleasePlan
 from skdp.planning.checks import check_fit, check_holds_no_record, check_parameters, example_dataset
@@ -390,8 +391,8 @@ class PrivateEstimator(PrivateModel):
         draft = prepare(way, dataset)
         rehearse_methods(draft, rows.X)
         plan = make_plan(draft)
-        private = draft.example if groups is None else plan.records_of(rows)
-        released = plan.release(private, pays, self.random_state)
+        private = draft.example if groups is None else records_of(plan, rows)
+        released = pay_and_run(plan, private, pays, self.random_state)
         return self._keep(plan, released)
 
     def least_spend(self) -> dict[str, Any]:
@@ -432,20 +433,6 @@ class PrivateEstimator(PrivateModel):
         ------
         ValueError
             As :meth:`fit`, or if `like` is None and there is no oracle to take the form from.
-
-        Examples
-        --------
-        >>> from sklearn.linear_model import Ridge
-        >>> from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, UniformOracle
-        >>> oracle = UniformOracle([(0, 1)], y_bounds=(0, 1))
-        >>> model = PrivateEstimator(
-        ...     Ridge(),
-        ...     mechanism=LaplaceMechanism(epsilon=1.0),
-        ...     sensitivity=SensitivitySampler(oracle, random_state=0),
-        ... )
-        >>> plan = model.plan(n_samples=100)
-        >>> sorted(plan.standard_errors)
-        ['coef_', 'intercept_']
         """
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
         way = check_parameters(self)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,37 +14,23 @@ from sklearn.base import is_regressor
 
 from skdp.accounting.accountant import PrivacyAccountant
 from skdp.accounting.payer import as_pickled, check_accountant, find_payer
-from skdp.accounting.tally import BudgetTotal
-from skdp.core.checks import check_count, warn
+from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, as_dataset
 from skdp.core.exact import above, below, finite, short_above, short_below
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.identity import REMEDY, content_of, key_of, obstacle_of
 from skdp.core.oracle import Oracle
-from skdp.core.persons import Persons, arrange, draw_one, first_of_each, with_persons
-from skdp.core.plain import check_gaps
-from skdp.core.room import evaluate_privately, spare, undisturbed
-from skdp.core.schema import DatasetForm, declared, describe_columns, describe_key
-from skdp.core.target import Target, over_persons, replaces
+from skdp.core.room import undisturbed
+from skdp.core.schema import DatasetForm
+from skdp.core.target import Target, replaces
 from skdp.core.types import Container, Estimator, Matrix, Scoring, Values
-from skdp.estimators.validation import check_labels
-from skdp.exceptions import PrivateEvaluationError
-from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.execution import by_name, check_private, pay_and_run
+from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.oracles.graded_task import graded_tasks
-from skdp.oracles.trial import check_is_public
 from skdp.result import Release
 from skdp.results.expected import MADE_UP, ORACLE, TASKS, ExpectedScore
-from skdp.results.intervals import Simulator
-from skdp.results.names import (
-    as_names,
-    axis_labels,
-    describe_conflict,
-    distance_from_prior,
-    flat_names,
-    flat_numbers,
-    repaired,
-)
+from skdp.results.names import as_names
 from skdp.results.shares import NO_SHARES, Shares
 from skdp.results.simulation import (
     EVALUATIONS_OF_A_DATASET,
@@ -56,7 +41,7 @@ from skdp.results.simulation import (
 from skdp.results.summary import plan_text
 from skdp.sensitivity.bounds import KnownSensitivity
 from skdp.sensitivity.estimate import SensitivityEstimate
-from skdp.sensitivity.likeness import AlikeTarget, ColumnRange, name_ranges
+from skdp.sensitivity.likeness import ColumnRange, name_ranges
 from skdp.sensitivity.store import STORE, key_in_store
 from skdp.sensitivity.strata import LAYOUTS
 
@@ -255,8 +240,7 @@ class ReleasePlan:
             The budget that pays, before the target sees the records. None takes that of the
             estimator that was planned, or `skdp.accounting.default_accountant`.
         random_state : int or None, default=None
-            Seed of the noise. None takes the operating system's generator. A seed is for tests and
-            examples: whoever knows it can undo the noise, and the guarantee says so.
+            Seed of the noise, as for :class:`PrivateEstimator`.
 
         Returns
         -------
@@ -268,160 +252,16 @@ class ReleasePlan:
         ValueError
             If the data are of another form or number than those of the plan, or hold a label that
             is not public, or if the target was edited since the plan was made.
-        BudgetExceededError
-            If the budget does not allow the release.
-        LedgerError
-            If the budget cannot be read or written.
-        PrivateEvaluationError
-            If the target or the mechanism fails on the private data. The budget has paid.
+        BudgetExceededError, LedgerError, PrivateEvaluationError
+            As :meth:`PrivateEstimator.fit`.
         """
         check_accountant(accountant, "ReleasePlan.execute")
         byte_source(random_state)  # refuses what is no seed
         self._check_settled()
         dataset = as_dataset((X, y, sample_weight), "The private dataset")
-        dataset = self._checked(dataset._replace(groups=groups))
+        dataset = check_private(self, dataset._replace(groups=groups))
         pays = find_payer(self.accountant if accountant is None else accountant)
-        return self.release(dataset, pays, random_state)
-
-    def release(
-        self, dataset: Dataset, accountant: PrivacyAccountant, random_state: int | None = None
-    ) -> Release:
-        """Pay and release, as `execute` does, from records in the form of the plan."""
-        noise, shares = byte_source(random_state), self.shares
-        alone, label = not accountant.is_kept, self.target.description
-        guarantee = replace(self.guarantee, seeded=random_state is not None, alone=alone)
-        str(self)  # whatever may fail comes before the payment
-        seed = draw_seed(noise)
-        stand_ins = self.stand_ins(seed)
-        law = None if self.target.adds_noise else self.mechanism.noise_law
-        own = replace(guarantee, epsilon=self.mechanism.guarantee().epsilon)
-        spends = shares.spends({"guarantee": own, "law": law, "label": label})
-        accountant.rehearse(*spends)
-        if shares.check:
-            accountant.spend(**spends.pop(0))
-            target: Any = self.sensitivity.bounded(self.target, self.oracle, self.schema)
-            shares.check_alike(target, dataset, noise)
-        for spend in spends:
-            accountant.spend(**spend)
-        paid = Payment(guarantee, accountant.total(), noise, seed, stand_ins)
-        return self.run(dataset, paid)
-
-    def stand_ins(self, seed: int) -> Dataset | Persons | None:
-        """Draw the records in the places of those far outside.
-
-        Parameters
-        ----------
-        seed : int
-            The seed of the fits, under which they are drawn.
-
-        Returns
-        -------
-        Dataset, Persons or None
-            As many records, or persons, as a release has. None where no record is far.
-        """
-        target = self.sensitivity.bounded(self.target, self.oracle, self.schema)
-        if not isinstance(target, AlikeTarget):
-            return None
-        return target.with_stand_ins(self.n_samples, seed).stand_ins
-
-    def run(self, dataset: Dataset, paid: Payment) -> Release:
-        """Release what has been paid for, from records in the form of the plan."""
-        described = str(self)
-        mechanism = spare(self.mechanism)
-        target: Any = self.sensitivity.bounded(spare(self.target), self.oracle, self.schema)
-        if isinstance(target, AlikeTarget):
-            target.stand_ins = paid.stand_ins
-
-        evaluate: Callable[..., Matrix] = target
-        if dataset.groups is not None:
-            persons = arrange(dataset, paid.noise)
-            if target.sums_persons:
-                dataset, evaluate = (
-                    persons.rows,
-                    partial(over_persons, target, counts=persons.counts),
-                )
-            else:
-                dataset = draw_one(persons, paid.noise)
-        if target.adds_noise:
-            evaluate = partial(evaluate, noise=paid.noise)
-
-        def add_noise(value: Matrix) -> tuple[Any, Matrix | None]:
-            if target.adds_noise:
-                return value, target.errors
-            return mechanism.release_with_errors(value, self.sensitivity.value, paid.noise)
-
-        value, errors = evaluate_privately(  # the one private evaluation
-            evaluate,
-            dataset,
-            seed=paid.seed,
-            shape=self.sensitivity.shape,
-            add_noise=add_noise,
-        )
-        if np.isnan(value).any():
-            raise PrivateEvaluationError(
-                "What was released is beyond the range of the noise, which is "
-                f"{self.mechanism._largest(np.size(value), self.sensitivity.value):.2g}, and says "
-                "nothing else; the budget has paid. Subtract a public constant that is near the "
-                "value first, or correct the sensitivity."
-            )
-        try:
-            released = self._package(value, errors, paid, described)
-            if self.shares.score:
-                scored = self.shares.score_of(released.value, dataset, paid.noise)
-                released = replace(released, private_score=scored)
-            return released
-        except Exception as error:  # raised by a target of the user
-            written = np.asarray(value).tolist()  # every digit
-            error.add_note(f"The budget has paid, and what was released is {written!r}.")
-            raise
-
-    def _package(self, value: Any, errors: Matrix | None, paid: Payment, described: str) -> Release:
-        """Make the Release of a released value."""
-        guarantee = paid.guarantee
-        target = self.target.with_noise(self.mechanism, self.sensitivity.value, errors)
-        restored = target.restore(value)
-        numbers = None if self.mechanism.chooses else self._by_name(value)
-        labels = axis_labels(self.names, target, None if numbers is None else value, restored)
-        code, shape, priors = self.mechanism.geometry.code, self.sensitivity.shape, None
-        most, conflict, remark = 0.0, "", target.remark(restored)
-        if code is not None and shape is not None:
-            deviations = code.deviations.reshape(shape)
-            planned = self.mechanism.standard_errors(shape, self.sensitivity.value)
-            if errors is not None and planned is not None:  # a prior that is contradicted is wider
-                wider = np.divide(errors, planned, out=np.ones(shape), where=planned > 0)
-                deviations = deviations * np.maximum(wider, 1)
-            priors = self._by_name(deviations)
-        if code is not None and errors is not None and numbers is not None:
-            far = flat_numbers(target.by_name(distance_from_prior(code, value, errors))[0])
-            most = float(far.max(initial=0))
-            names = flat_names(numbers, labels)
-            conflict = describe_conflict(most, names[far.argmax()] if most else "", guarantee.gamma)
-        for each in filter(None, (conflict if guarantee.gamma else "", remark)):
-            warn(each)
-        schema = None if self.oracle is None else self.schema  # else it has categories of the data
-        mechanism = copy.copy(self.mechanism)  # that of the plan may be edited
-        simulator = Simulator(
-            target, mechanism, self.sensitivity, self.n_samples, schema, self.oracle
-        )
-        return Release(
-            restored,
-            guarantee,
-            self.sensitivity,
-            paid.budget,
-            standard_errors=self._by_name(errors),
-            numbers=numbers,
-            prior_errors=priors,
-            plan=described,
-            labels=labels,
-            simulator=None if mechanism.chooses or target.adds_noise else simulator,
-            prior_conflict=most,
-            warning=" ".join(filter(None, (conflict, remark))),
-            repaired=None if target.adds_noise else repaired(restored, numbers),
-            oracle=target.oracle(value, guarantee),
-        )
-
-    def _by_name(self, numbers: Matrix | None) -> NDArray[np.float64] | Values | None:
-        return None if numbers is None else self.target.by_name(numbers)[0]
+        return pay_and_run(self, dataset, pays, random_state)
 
     def _check_settled(self) -> None:
         """Refuse a target or a mechanism that was edited since the plan was made."""
@@ -440,67 +280,6 @@ class ReleasePlan:
                 "target only keeps something between calls, give it a key, as in "
                 "FunctionTarget(target, key=...)."
             )
-
-    def _checked(self, given: Dataset) -> Dataset:
-        """Return private data in the form of the plan, or refuse them."""
-        check_is_public(self.oracle, given._replace(groups=None))
-        if (given.groups is None) != (self.unit == "record"):
-            raise ValueError(
-                f"The 'groups' must {'be' if given.groups is None else 'not be'} given to execute "
-                f"a plan whose unit is the {self.unit}. Make a plan for the other unit, or change "
-                "the call."
-            )
-        if given.groups is None:
-            return self._in_form(given, self.n_samples)
-        rows = with_persons(given)
-        self._in_form(first_of_each(rows), self.n_samples)  # no message counts the records
-        return self.records_of(rows)
-
-    def records_of(self, persons: Dataset) -> Dataset:
-        """Return all records of persons in the form of the plan, which a record of each has.
-
-        Parameters
-        ----------
-        persons : Dataset
-            Their records, with numbers of the persons as `groups`.
-
-        Returns
-        -------
-        Dataset
-            The records to `run` the plan on.
-        """
-        return self._in_form(persons._replace(groups=None))._replace(groups=persons.groups)
-
-    def _in_form(self, dataset: Dataset, n_samples: int | None = None) -> Dataset:
-        if self.prepare is not None:
-            dataset = self.prepare(dataset)
-        lengths = list(dataset.lengths.values())
-        if n_samples is not None and set(lengths) != {n_samples}:
-            raise ValueError(
-                f"The private dataset must have {n_samples} {self.unit}s in each of its parts, as "
-                f"the plan has. Got parts of {lengths}. Make a plan for this number."
-            )
-        dataset, schema = declared(dataset), self.schema.of_rows
-        given, is_sampled = (
-            DatasetForm.of(dataset),
-            isinstance(self.sensitivity, SensitivityEstimate),
-        )
-        if is_sampled:  # else a record that cannot be converted would be refused
-            given = given.agree(schema)
-        if given != schema:
-            raise ValueError(
-                "The private dataset is of another form than the plan: "
-                f"{describe_key(given.key)}. The plan is for {describe_key(schema.key)}."
-                f"{describe_columns(given.key, schema.key)} Bring it into the form of the "
-                "plan, or make a plan for data of this form, with 'like'."
-            )
-        if self.classes is not None:
-            is_whole = self.unit == "record" or n_samples is None  # not one record of each
-            needed = is_sampled and self.target.needs_labels and is_whole
-            check_labels(dataset.y, self.classes, needed)
-        dataset = schema.convert(dataset, "The private dataset")
-        check_gaps(dataset.X, self.gaps)
-        return dataset
 
     @property
     def limit(self) -> str:
@@ -538,8 +317,9 @@ class ReleasePlan:
         """Standard deviations of the errors, in the units of the released numbers."""
         shape = self.sensitivity.shape
         if shape is None or self.target.adds_noise:
-            return self._by_name(self.target.errors)
-        return self._by_name(self.mechanism.standard_errors(shape, self.sensitivity.value))
+            return by_name(self.target, self.target.errors)
+        errors = self.mechanism.standard_errors(shape, self.sensitivity.value)
+        return by_name(self.target, errors)
 
     @property
     def ranges(self) -> list[ColumnRange]:
@@ -653,21 +433,6 @@ class ReleasePlan:
 
     def __str__(self) -> str:
         return plan_text(self)
-
-
-class Payment(NamedTuple):
-    """What has been paid for: a promise, and the noise, the seed and what was drawn for it."""
-
-    guarantee: PrivacyGuarantee
-    budget: BudgetTotal
-    noise: ByteSource
-    seed: int
-    stand_ins: Dataset | Persons | None
-
-
-def draw_seed(noise: ByteSource) -> int:
-    """Draw a seed in [0, 2^31) for private fits."""
-    return int.from_bytes(noise.bytes(4), "little") >> 1
 
 
 def of_all(gamma: float, confidence: float | None, n: int) -> tuple[float, float | None]:

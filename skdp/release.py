@@ -17,6 +17,7 @@ from skdp.core.persons import first_of_each, with_persons
 from skdp.core.room import undisturbed
 from skdp.core.target import Target, ValueFormError, as_function_target, as_target
 from skdp.core.types import Container
+from skdp.execution import pay_and_run, records_of
 from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.noise import byte_source
 from skdp.oracles.trial import check_is_public
@@ -126,8 +127,7 @@ def release(
         The budget that pays, before the target sees the records. None takes
         `skdp.accounting.default_accountant`.
     random_state : int or None, default=None
-        Source of the noise. None takes the operating system's generator. A seed is for tests and
-        examples, as for PrivateEstimator.
+        Source of the noise, as for :class:`PrivateEstimator`.
 
     Returns
     -------
@@ -142,20 +142,8 @@ def release(
         the responses or names do not fit.
     TypeError
         If a parameter is of a wrong type, or the target returns no number and no array of numbers.
-    RuntimeError
-        If another package replaced a method of an installed estimator.
-    BudgetExceededError
-        If the budget does not allow the release. No private record is then looked at.
-    LedgerError
-        If the budget cannot be read or written. No private record is then looked at.
-    PrivateEvaluationError
-        If the target or the mechanism fails on the private data. The budget has paid.
-
-    Warns
-    -----
-    UserWarning
-        If epsilon is above 20, delta above one over the number of records, gamma above 1/2, or
-        the confidence below 1/2.
+    RuntimeError, BudgetExceededError, LedgerError, PrivateEvaluationError
+        As :meth:`PrivateEstimator.fit`, which warns of the same weak promises too.
 
     See Also
     --------
@@ -177,21 +165,6 @@ def release(
     True
     >>> released.guarantee.gamma
     0.05
-
-    A choice, of a kind that one record moves by at most one count:
-
-    >>> from skdp import ExponentialMechanism
-    >>> def counts(X):
-    ...     return [np.sum(X < 0.2), np.sum(X >= 0.2)]
-    >>> chosen = release(
-    ...     counts,
-    ...     X,
-    ...     mechanism=ExponentialMechanism(epsilon=1.0),
-    ...     sensitivity=1,
-    ...     responses=["low", "high"],
-    ... )
-    >>> chosen.value
-    'high'
     """
     given = as_dataset((X, y, sample_weight), "The private dataset")
     unit = unit_of(groups)
@@ -216,8 +189,8 @@ def release(
     pays.rehearse(least_spend(mechanism, sensitivity, unit))  # before pairs are sampled
     parameters = target, mechanism, sensitivity, responses, names, ranges
     plan, dataset = plan_for(dataset, lengths[0], *parameters, unit)
-    private = dataset if groups is None else plan.records_of(rows)
-    return plan.release(private, pays, random_state)
+    private = dataset if groups is None else records_of(plan, rows)
+    return pay_and_run(plan, private, pays, random_state)
 
 
 @undisturbed
@@ -268,28 +241,9 @@ def plan_release(
     ValueError
         As :func:`release`, or if `like` is None and there is no oracle to take the form from.
 
-    Warns
-    -----
-    UserWarning
-        As :func:`release`.
-
     See Also
     --------
     release : The same, and executes it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import LaplaceMechanism, plan_release
-    >>> plan = plan_release(
-    ...     np.mean,
-    ...     n_samples=3,
-    ...     like=np.zeros(1),
-    ...     mechanism=LaplaceMechanism(1.0),
-    ...     sensitivity=1 / 3,
-    ... )
-    >>> plan.guarantee.short
-    'differential privacy, epsilon=1'
     """
     check_mechanism(mechanism, "release")
     check_count("n_samples", n_samples, "plan_release")

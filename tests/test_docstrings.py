@@ -21,16 +21,24 @@ PARAMETERS = {"PR01", "PR02", "PR03", "PR04", "PR05", "PR07", "PR10"}
 RETURNS = {"RT01", "RT03", "YD01"}
 EXAMPLES = {"EX01"}
 COMPLETE = SUMMARY | SECTIONS | PARAMETERS | RETURNS
+# Methods whose parameters users know from scikit-learn.
+KNOWN = {"decision_function", "fit", "fit_predict", "fit_transform", "get_feature_names_out"}
+KNOWN |= {"inverse_transform", "predict", "predict_log_proba", "predict_proba", "score"}
+KNOWN |= {"score_samples", "set_output", "set_params", "transform"}
 
 
 def required(obj):
     """Codes that may not occur for `obj`; some kinds have no parameters or example of their own."""
     if inspect.isclass(obj):
         if issubclass(obj, enum.Enum | Exception):
-            return SUMMARY | SECTIONS | EXAMPLES
+            return SUMMARY | SECTIONS
         return COMPLETE | EXAMPLES
     if isinstance(obj, property):
         return SUMMARY | SECTIONS
+    signature = inspect.signature(obj).parameters
+    is_plain = obj.__name__ in KNOWN or len(signature.keys() - {"self"}) <= 1
+    if "." in obj.__qualname__ and is_plain and "\n---" not in inspect.getdoc(obj):
+        return SUMMARY | SECTIONS  # the summary tells all
     return COMPLETE
 
 
@@ -53,9 +61,10 @@ BETWEEN_PARTS = {
     | {"n_cells", "unit"},
     skdp.Schema: {"read"},
     ColumnsTarget: {"proved", "read"},
-    skdp.ReleasePlan: {"release", "run", "score_with", "simulate", "simulate_tasks"},
+    skdp.ReleasePlan: {"score_with", "simulate", "simulate_tasks"},
     skdp.PrivateEstimator: {"least_spend"},
-    skdp.SensitivitySampler: {"draw_seed", "shaken_pilots"},
+    skdp.SensitivitySampler: {"draw_seed", "order_statistic", "pilots", "shaken_pilots"},
+    skdp.RandomTaskOracle: {"rule_scores"},
     skdp.accounting.PrivacyAccountant: {"rehearse"},
 }
 

@@ -19,9 +19,9 @@ SCRIPTS = sorted([*(ROOT / "examples").rglob("*.py"), *(ROOT / "benchmarks").rgl
 WINGS = {"estimators", "sensitivity", "mechanisms", "codes", "accounting"}
 LEVELS = {"exceptions": 0, "_version": 0, "core": 1, "oracles": 2} | dict.fromkeys(WINGS, 3)
 LEVELS |= dict.fromkeys({"functions", "bounds", "tables", "compare"}, 4)
-LEVELS |= {"results": 5, "aggregate": 6, "result": 6, "plan": 7, "planning": 8}
-LEVELS |= {"release": 9, "estimator": 10, "search": 11}
-LEVELS |= dict.fromkeys({"displays", "audit", "risk"}, 12) | {"__main__": 13}
+LEVELS |= {"results": 5, "aggregate": 6, "result": 6, "execution": 7, "plan": 8, "planning": 9}
+LEVELS |= {"release": 10, "estimator": 11, "search": 12}
+LEVELS |= dict.fromkeys({"displays", "audit", "risk"}, 13) | {"__main__": 14}
 HEAVY = {"matplotlib", "pandas", "polars", "dask", "ray", "dp_accounting", "opendp"}
 HEAVY |= {"duckdb", "narwhals"}
 

@@ -53,6 +53,7 @@ from skdp import (
 from skdp.accounting import PrivacyAccountant
 from skdp.bounds import svm_bound
 from skdp.core.dataset import Dataset
+from skdp.execution import check_private
 
 EXACT = LaplaceMechanism(np.inf)
 
@@ -311,7 +312,7 @@ def test_a_raw_table_passes_a_frozen_column_transformer(container, unknown):
         for neighbor in others.iloc[:1], others.iloc[1:2]:
             parts = [neighbor, table.iloc[1:-1], others.iloc[2:3]]
             made = pd.concat(parts, ignore_index=True).astype(table.dtypes.to_dict())
-            pair.append(plan._checked(Dataset(container(made), y)))
+            pair.append(check_private(plan, Dataset(container(made), y)))
         rows = [plan.target.steps.transform(each.X) for each in pair]
         first, second = (each.toarray() if sparse.issparse(each) else each for each in rows)
         np.testing.assert_array_equal(first[1:], second[1:])

@@ -95,23 +95,7 @@ class PrivacyAccountant:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> PrivacyAccountant:
-        """Open an existing ledger to read it.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The ledger.
-
-        Returns
-        -------
-        PrivacyAccountant
-            With the limits of the file; it refuses to spend.
-
-        Raises
-        ------
-        LedgerError
-            If there is no whole ledger.
-        """
+        """Open an existing ledger with its limits, to read it; it refuses to spend."""
         return _reopen(os.fspath(path))
 
     @property
@@ -223,11 +207,6 @@ class PrivacyAccountant:
         -------
         BudgetTotal
             With the name of the composition that gave it.
-
-        Raises
-        ------
-        ValueError
-            If `delta` is out of range, or goes with a total that is not fixed.
         """
         fits = delta is None or (fixed and 0 <= delta < 1)
         rule = "be in [0, 1), and goes with fixed=True"
@@ -236,29 +215,12 @@ class PrivacyAccountant:
         return tally.fixed_total(self._limits, delta) if fixed else tally.total(self._limits)
 
     def remaining(self, n_releases: int = 1) -> float:
-        """Return the largest epsilon that each of so many further releases may have.
-
-        Parameters
-        ----------
-        n_releases : int of at least 1, default=1
-            Their number, each with delta = 0 and no gamma.
-
-        Returns
-        -------
-        float of at least 0
-            The epsilon of each, which may be spent one by one.
-        """
+        """Return the largest epsilon that each of so many releases without delta may have."""
         check_count("n_releases", n_releases, "PrivacyAccountant.remaining")
         return self._account.left(n_releases, self._account.current())
 
     def rows(self) -> list[dict[str, object]]:
-        """Return the releases as plain values.
-
-        Returns
-        -------
-        list of dict
-            One for each row of the ledger, in the order in which they were spent.
-        """
+        """Return each release as a dict of plain values, in the order in which they were spent."""
         return [vars(spend) for _, spend in self._account.ledger.rows()]
 
     def as_default(self, label: str | None = None) -> AbstractContextManager[PrivacyAccountant]:

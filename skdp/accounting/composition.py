@@ -52,64 +52,20 @@ class PrivacyLossDistribution(ABC):
     """
 
     def cdf(self, loss: ArrayLike) -> Any:
-        """Probability that the loss is at most a level.
-
-        Parameters
-        ----------
-        loss : array-like of float
-            Levels, of either sign.
-
-        Returns
-        -------
-        float or ndarray of float in [0, 1]
-            ``P(L <= loss)``; nan where `loss` is.
-        """
+        """Return the probability that the loss is at most a level, of either sign; nan for nan."""
         return _evaluate(self._cdf, check_levels("loss", loss, "cdf"), 0.0, 1.0)
 
     def delta(self, epsilon: ArrayLike) -> Any:
-        """Smallest delta of (epsilon, delta)-differential privacy.
-
-        Parameters
-        ----------
-        epsilon : array-like of float
-            Levels, of either sign.
-
-        Returns
-        -------
-        float or ndarray of float in [0, 1]
-            The mean of ``max(0, 1 - exp(epsilon - L))``; nan where `epsilon` is.
-        """
+        """Return the smallest delta at a level of epsilon, of either sign; nan for nan."""
         return _evaluate(self._delta, check_levels("epsilon", epsilon, "delta"), 1.0, 0.0)
 
     def epsilon(self, delta: float) -> float:
-        """Smallest epsilon of (epsilon, delta)-differential privacy.
-
-        Parameters
-        ----------
-        delta : float in [0, 1)
-            Mass on which the bound may fail.
-
-        Returns
-        -------
-        float of at least 0
-            Never below the exact value; inf if no finite level does.
-        """
+        """Return the smallest epsilon for a delta in [0, 1), rounded up; inf if there is none."""
         level = self._epsilon(check_real("delta", delta, "epsilon", 0.0, 1.0, closed="l"))
         return min(self.bound, math.nextafter(level, math.inf)) if level > 0 else 0.0
 
     def quantile(self, probability: float) -> float:
-        """Smallest level that the loss does not exceed with a given probability.
-
-        Parameters
-        ----------
-        probability : float in (0, 1]
-            The probability.
-
-        Returns
-        -------
-        float
-            The smallest l with ``cdf(l) >= probability``; inf if there is none.
-        """
+        """Return the smallest level whose `cdf` is at least a probability; inf if there is none."""
         probability = check_real("probability", probability, "quantile", 0.0, 1.0, closed="r")
         return self._quantile(probability)
 
@@ -119,34 +75,12 @@ class PrivacyLossDistribution(ABC):
         return self._support()[1]
 
     def self_compose(self, n: int) -> PrivacyLossDistribution:
-        """Law of the total loss of `n` independent releases.
-
-        Parameters
-        ----------
-        n : int of at least 1
-            Number of releases, of the same private data.
-
-        Returns
-        -------
-        PrivacyLossDistribution
-            Its `delta` and `epsilon` are never below the truth.
-        """
+        """Return the law of the total loss of `n` independent releases, never below the truth."""
         n = check_count("n", n, "self_compose")
         return self if n == 1 else GridLoss.from_law(self, _default_step(self, n))._power(n)
 
     def compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
-        """Law of the total loss of two independent releases.
-
-        Parameters
-        ----------
-        other : PrivacyLossDistribution
-            The loss of the other release.
-
-        Returns
-        -------
-        PrivacyLossDistribution
-            Its `delta` and `epsilon` are never below the truth.
-        """
+        """Return the law of the total loss of two independent releases, never below the truth."""
         check_kind("other", other, "compose", PrivacyLossDistribution, "a privacy loss")
         reach = sum(high - low for low, high in (self._support(), other._support()))
         step = max(min(_default_step(self), _default_step(other)), reach / _USUAL_POINTS)

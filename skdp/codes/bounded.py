@@ -40,6 +40,7 @@ from skdp.codes.pilots import (
 from skdp.codes.prior import OutputUnits, Prior
 from skdp.core.code import PublicCode
 from skdp.core.metric import OutputMetric
+from skdp.core.simplex import project_to_simplex
 from skdp.core.types import Matrix
 
 _INSIDE = 1 - 2.0**-30  # so far below its bound the rounding of a norm does not matter
@@ -227,10 +228,5 @@ def _climb(problem: _Problem, deviation: float, encoder: Matrix) -> tuple[float,
 def _in_balls(matrix: Matrix) -> Matrix:
     """Move each column to the nearest one whose absolute values add up to at most 1."""
     sizes = np.abs(matrix)
-    ordered = -np.sort(-sizes, axis=0)
-    excess = np.cumsum(ordered, axis=0) - 1
-    counts = np.arange(1, len(matrix) + 1)[:, None]
-    n_kept = np.sum(ordered * counts > excess, axis=0)
-    columns = np.arange(matrix.shape[1])
-    least = np.maximum(excess[n_kept - 1, columns] / n_kept, 0)
-    return np.sign(matrix) * np.maximum(sizes - least, 0)
+    on_border = np.sign(matrix) * project_to_simplex(sizes.T).T
+    return np.where(sizes.sum(axis=0) > 1, on_border, matrix)

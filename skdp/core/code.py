@@ -48,11 +48,6 @@ class PublicCode:
     shift : float, default=0.0
         Which share of the private records the prior allows to be unlike the oracle's.
 
-    Raises
-    ------
-    ValueError
-        If a part is of the wrong shape or not finite.
-
     Examples
     --------
     >>> from skdp.codes import PublicCode
@@ -104,20 +99,10 @@ class PublicCode:
         return len(self.encoder)
 
     def forward(self, value: ArrayLike) -> Matrix:
-        """Return the code of a value, T times its difference to the prior mean.
+        """Return the numbers that get noise: T times the difference of a value to the prior mean.
 
         It is computed by sums in a fixed order, not by a linear-algebra library whose rounding
         depends on the number of threads: it is part of the function whose sensitivity is sampled.
-
-        Parameters
-        ----------
-        value : array-like of float
-            Of any shape; it is read as a vector.
-
-        Returns
-        -------
-        ndarray of shape (k,)
-            The numbers that get noise.
         """
         v = np.array(value, dtype=np.float64).ravel()
         if v.size != self.size:
@@ -135,24 +120,11 @@ class PublicCode:
         return np.reshape(errors, (-1, self.size)) @ sums
 
     def decode(self, noisy: ArrayLike, variance: float, kurtosis: float = LAPLACE) -> Matrix:
-        """Return the value that the prior makes of a noisy code.
+        """Return the value that the prior makes of a noisy code, given variance and kurtosis.
 
-        A prior that the code contradicts is widened, along each axis of the code by itself: the
-        release of a dataset that is unlike the oracle's is then shrunk less.
-
-        Parameters
-        ----------
-        noisy : array-like of shape (k,)
-            A code with noise.
-        variance : float in (0, inf)
-            Of the noise in each of its numbers.
-        kurtosis : float in [0, 3], default=3.0
-            Of the noise, in excess of that of normal noise: 3 for Laplace noise.
-
-        Returns
-        -------
-        ndarray of shape (d,)
-            The decoded value, as a vector.
+        The kurtosis is in excess of that of normal noise. A prior that the code contradicts is
+        widened, along each axis of the code by itself: the release of a dataset that is unlike the
+        oracle's is then shrunk less.
         """
         y, spectrum = np.array(noisy, dtype=np.float64), self._spectrum
         gains = spectrum.read(y, variance, self.shift, kurtosis).gains
@@ -168,18 +140,8 @@ class PublicCode:
     ) -> Matrix:
         """Return the standard deviation of the error of each decoded value, if the prior holds.
 
-        Parameters
-        ----------
-        variance, kurtosis : float
-            As for `decode`.
-        noisy : array-like of shape (k,) or None, default=None
-            The code that was released, by which the prior may be widened. None leaves it as it is:
-            the errors before a release.
-
-        Returns
-        -------
-        ndarray of shape (d,)
-            In the units of the values.
+        The `noisy` code that was released may widen the prior. None gives the errors before a
+        release.
         """
         spectrum = self._spectrum
         reading = spectrum.read(noisy, variance, self.shift, kurtosis)
@@ -193,18 +155,7 @@ class PublicCode:
     def share_learned(
         self, variance: float, noisy: ArrayLike | None = None, kurtosis: float = LAPLACE
     ) -> float:
-        """Return the share of the prior variance of the output that a release takes away.
-
-        Parameters
-        ----------
-        variance, noisy, kurtosis
-            As for `standard_errors`.
-
-        Returns
-        -------
-        float in [0, 1]
-            How much of the decoded value comes from the private data.
-        """
+        """Return the share of the prior variance of the output that a release takes away."""
         gains = self._spectrum.read(noisy, variance, self.shift, kurtosis).gains
         return float(np.clip(gains @ self._spectrum.removable, 0, 1))
 

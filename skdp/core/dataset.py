@@ -73,16 +73,6 @@ class Dataset(NamedTuple):
         """Return the records at `indices`; see :func:`take_records`."""
         return self.map(lambda part: take_records(part, indices))
 
-    def with_records(self, X: Container, y: Container) -> Dataset:
-        """Return other records with the same parts: all weights are 1."""
-        return Dataset(X, y, None if self.sample_weight is None else np.ones(n_records(X)))
-
-    def weigh(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Multiply a row for each record by its weight."""
-        if self.sample_weight is None:
-            return rows
-        return rows * np.asarray(self.sample_weight)[:, None]
-
     def refuse_weights(self) -> None:
         """Refuse records for which no bound on paper is known."""
         if self.sample_weight is not None:

@@ -68,13 +68,6 @@ class Geometry:
     code : PublicCode or None, default=None
         The code whose numbers are compared; None for the values as they are.
 
-    Raises
-    ------
-    ValueError
-        If the order is another one.
-    TypeError
-        If the code is neither.
-
     Examples
     --------
     >>> from skdp.codes import Geometry
@@ -101,18 +94,7 @@ class Geometry:
         return name if self.code is None else f"{name} in code {self.code.digest}"
 
     def distance(self, value: ArrayLike, other: ArrayLike) -> float:
-        """Measure how far two values are apart, as computed in a release.
-
-        Parameters
-        ----------
-        value, other : array-like of float
-            Of the same shape.
-
-        Returns
-        -------
-        float
-            The norm of their difference, or of that of their codes.
-        """
+        """Measure how far two values, or their codes, are apart, as computed in a release."""
         if self.code is not None:
             return _norm(self.order, self.code.forward(value) - self.code.forward(other))
         return _norm(self.order, np.ravel(np.subtract(value, other, dtype=np.float64)))

@@ -16,15 +16,7 @@ LEAST_CONFIDENCE = 0.5
 
 
 class NeighboringRelation(Enum):
-    """Which two datasets count as neighboring.
-
-    Examples
-    --------
-    >>> from skdp import PrivacyGuarantee
-    >>> from skdp.accounting import NeighboringRelation
-    >>> PrivacyGuarantee(epsilon=1.0).relation is NeighboringRelation.REPLACE_ONE
-    True
-    """
+    """Which two datasets count as neighboring."""
 
     REPLACE_ONE = "replace-one"
     """Both have n records, or persons with their records, and differ in one; n is public."""
@@ -111,11 +103,6 @@ class PrivacyGuarantee:
         Whether no budget of the user counted the release together with others of the same data.
         Comparisons ignore it.
 
-    Raises
-    ------
-    ValueError
-        If a number is outside its range, or `confidence` comes without a gamma.
-
     References
     ----------
     Rubinstein and Aldà, "Pain-Free Random Differential Privacy with Sensitivity Sampling",
@@ -183,13 +170,7 @@ class PrivacyGuarantee:
         return "\n".join([first, *(wrapped(each, "  ") for each in others)])
 
     def sentences(self) -> Iterator[str]:
-        """Say in words what is promised, what that means, and what it rests on.
-
-        Yields
-        ------
-        str
-            First the kind of the promise with its numbers, then whole sentences.
-        """
+        """Yield the kind of the promise with its numbers, then in whole sentences what it means."""
         kind, _, numbers = self.short.partition(", ")
         yield f"{kind[0].upper()}{kind[1:]}{numbers and ': '}{numbers}"
         if math.isinf(self.epsilon):
@@ -236,29 +217,12 @@ class PrivacyGuarantee:
             yield "Other releases of the same data add up: see the budget."
 
     def to_dict(self) -> dict:
-        """Return the guarantee as plain values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            One entry per parameter; the relation as its name.
-        """
+        """Return the parameters as plain values, ready for JSON."""
         return asdict(self) | {"relation": self.relation.value}
 
     @classmethod
     def from_dict(cls, values: dict) -> PrivacyGuarantee:
-        """Make a guarantee from the values of :meth:`to_dict`.
-
-        Parameters
-        ----------
-        values : dict
-            As returned by :meth:`to_dict`.
-
-        Returns
-        -------
-        PrivacyGuarantee
-            Equal to the one that was stored.
-        """
+        """Make an equal guarantee from the values of :meth:`to_dict`."""
         return cls(**values)
 
 

@@ -11,32 +11,17 @@ person stands for one row that depends on that person's own rows, and on a draw 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.core.dataset import (
-    Dataset,
-    Elsewhere,
-    as_series,
-    belongs_to,
-    column_names,
-    n_records,
-)
+from skdp.core.dataset import Dataset, Elsewhere, as_series, belongs_to, column_names, n_records
 from skdp.core.dtypes import categories_of, is_gap
-from skdp.core.types import Container
+from skdp.core.types import ByteSource, Container
 
 MOST_ROWS = 10_000  # rows of a person that are read, the first ones: a limit on rounding
 N_TOGETHER = 1000  # persons whose rows are summed at a time
-
-
-class NoiseBytes(Protocol):
-    """The source of the noise."""
-
-    def bytes(self, length: int) -> bytes:
-        """Return random bytes."""
-        ...
 
 
 class Persons(NamedTuple):
@@ -146,7 +131,7 @@ def first_of_each(dataset: Dataset) -> Dataset:
     return dataset._replace(groups=None).take(first)
 
 
-def arrange(dataset: Dataset, source: NoiseBytes) -> Persons:
+def arrange(dataset: Dataset, source: ByteSource) -> Persons:
     """Put persons in a secret order, each with its first `MOST_ROWS` rows as they came."""
     codes = np.asarray(dataset.groups)
     n_persons = count_persons(dataset)
@@ -157,7 +142,7 @@ def arrange(dataset: Dataset, source: NoiseBytes) -> Persons:
     return Persons.of(dataset._replace(groups=np.argsort(keys)[codes]))
 
 
-def draw_one(persons: Persons, source: NoiseBytes) -> Dataset:
+def draw_one(persons: Persons, source: ByteSource) -> Dataset:
     """Draw one row of each person."""
     counts = persons.counts
     drawn = np.frombuffer(source.bytes(8 * len(counts)), dtype=np.uint64) % counts.astype(np.uint64)

@@ -14,14 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.core.checks import shorten
-from skdp.core.dataset import (
-    Elsewhere,
-    as_series,
-    belongs_to,
-    n_records,
-    narrowed,
-    summed_rows,
-)
+from skdp.core.dataset import Elsewhere, as_series, belongs_to, n_records, narrowed, summed_rows
 from skdp.core.dtypes import (
     DType,
     categories_of,

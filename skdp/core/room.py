@@ -247,8 +247,10 @@ def check_unpatched() -> None:
         home = owner.__module__.partition(".")[0]
         own = vars(sys.modules.get(owner.__module__, owner))
         for name, method in vars(owner).items():
-            if not isinstance(method, FunctionType) or _is_of(method, own):
-                continue  # most: whose packages need not be listed
+            if not isinstance(method, FunctionType):
+                continue
+            if type(method) is FunctionType and method.__globals__ is own and not vars(method):
+                continue  # most: of this module and without a wrapper
             for package in {*_packages_of(method)} - TRUSTED - {home}:
                 if origin_of(home) in (None, origin_of(package)):
                     continue  # the user's own class, or two packages of one distribution
@@ -264,11 +266,6 @@ def _subclasses(kind: Any) -> Iterator[type]:
     for inheriting in kind.__subclasses__():
         yield inheriting
         yield from _subclasses(inheriting)
-
-
-def _is_of(method: FunctionType, module: Any) -> bool:
-    """Whether a function is of a module, and wraps none."""
-    return type(method) is FunctionType and method.__globals__ is module and not vars(method)
 
 
 def _packages_of(method: object) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,3 +29,11 @@ Named: TypeAlias = tuple[Matrix | Values, AxisLabels | None]  # with the names o
 Scoring: TypeAlias = str | Callable | None  # as in scikit-learn; None is the estimator's own
 Released: TypeAlias = NDArray[np.float64] | int  # a value with noise, or the position of a choice
 Decorated = TypeVar("Decorated", bound=Callable)  # whose decorator keeps its type
+
+
+class ByteSource(Protocol):
+    """A source of uniform random bytes; every `numpy.random.Generator` is one."""
+
+    def bytes(self, length: int) -> bytes:
+        """Return `length` random bytes."""
+        ...

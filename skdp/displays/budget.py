@@ -55,23 +55,7 @@ class BudgetDisplay(Display):
 
     @classmethod
     def from_accountant(cls, accountant: Any) -> BudgetDisplay:
-        """Add up the rows of a ledger.
-
-        Parameters
-        ----------
-        accountant : PrivacyAccountant
-            The budget, which may have been opened to be read.
-
-        Returns
-        -------
-        BudgetDisplay
-            Not drawn yet.
-
-        Raises
-        ------
-        ValueError
-            If the budget has no limit of epsilon.
-        """
+        """Add up the rows of a ledger that has a limit of epsilon."""
         limits = Limits(**accountant.limits)
         if np.isinf(limits.epsilon):
             raise ValueError(

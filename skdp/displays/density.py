@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count, shown
-from skdp.core.fitted import names_seen
 from skdp.displays.drawing import BLUE, VERMILION, Display, Look
 from skdp.estimator import PrivateEstimator
 from skdp.functions.bernstein_basis import bernstein_basis, multiply_axes
@@ -57,20 +56,6 @@ class PrivateDensityDisplay(Display):
     See Also
     --------
     skdp.functions.ReleasedDensity : What is drawn.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.neighbors import KernelDensity
-    >>> from skdp import BernsteinTransformer, LaplaceMechanism, PrivateEstimator
-    >>> from skdp.displays import PrivateDensityDisplay
-    >>> box = BernsteinTransformer(degree=4, feature_range=(0, 1))
-    >>> model = PrivateEstimator(
-    ...     KernelDensity(bandwidth=0.2), mechanism=LaplaceMechanism(1.0), sensitivity="known",
-    ...     release=box,
-    ... ).fit(np.random.default_rng(0).random((500, 1)))
-    >>> PrivateDensityDisplay.from_estimator(model, n_points=5).values.shape
-    (5,)
     """
 
     grid: list[NDArray[np.float64]]
@@ -104,19 +89,6 @@ class PrivateDensityDisplay(Display):
             the lattice; None makes none. :meth:`Release.value_interval` has them undivided.
         random_state : int, default=0
             Seed of the simulation, which is public.
-
-        Returns
-        -------
-        PrivateDensityDisplay
-            Not drawn yet.
-
-        Raises
-        ------
-        NotFittedError
-            Before fit.
-        ValueError
-            If the density has more than two columns, or more than one beside a `level`, or there
-            is no oracle for the intervals.
         """
         owner = "PrivateDensityDisplay.from_estimator"
         check_count("n_points", n_points, owner, at_least=2)
@@ -132,7 +104,7 @@ class PrivateDensityDisplay(Display):
                 f"'level'. Got {n_columns} columns and level={shown(level)}."
             )
         degree, sides = density.transformer.degree, density.transformer.feature_range_
-        names = names_seen(density.transformer)
+        names = getattr(density.transformer, "feature_names_in_", None)
         names = ["x", "y"][:n_columns] if names is None else names
         basis = bernstein_basis(np.linspace(0, 1, n_points), degree)
         tensor = density.coefficients.reshape((degree + 1,) * n_columns)

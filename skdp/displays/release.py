@@ -78,25 +78,8 @@ class ReleaseDisplay(Display):
     ) -> ReleaseDisplay:
         """Take the numbers of a fitted PrivateEstimator, or of a Release.
 
-        Parameters
-        ----------
-        estimator : PrivateEstimator or Release
-            Fitted; or what was released, such as :func:`load` returns.
-        attribute : str or None, default=None
-            Only this one, such as ``"coef_"``. None takes all. The first 40 numbers are drawn, and
-            the figure says how many more there are.
-
-        Returns
-        -------
-        ReleaseDisplay
-            Not drawn yet.
-
-        Raises
-        ------
-        NotFittedError
-            Before fit.
-        ValueError
-            If no such attribute was released.
+        With an `attribute`, such as ``"coef_"``, only its numbers are drawn. The first 40 numbers
+        are drawn, and the figure says how many more there are.
         """
         summary = estimator.summary()
         of = [split_entry(name)[0] for name in summary.names]

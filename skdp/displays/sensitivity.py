@@ -59,18 +59,7 @@ class SensitivityDisplay(Display):
 
     @classmethod
     def from_estimate(cls, estimate: SensitivityEstimate) -> SensitivityDisplay:
-        """Sort the norms of an estimate.
-
-        Parameters
-        ----------
-        estimate : SensitivityEstimate
-            Such as `sensitivity_` of a fitted model.
-
-        Returns
-        -------
-        SensitivityDisplay
-            Not drawn yet.
-        """
+        """Sort the norms of an estimate, such as `sensitivity_` of a fitted model."""
         norm, k = _NORMS[estimate.geometry.order], estimate.order_statistic.k
         strata = np.sort(np.atleast_2d(estimate.norms))
         return cls(

@@ -50,23 +50,7 @@ class ClassTablesDisplay(Display):
     def from_estimator(
         cls, estimator: PrivateEstimator | Release | ReleasedOracle
     ) -> ClassTablesDisplay:
-        """Take the class tables of a fitted PrivateEstimator, of a Release or of an oracle.
-
-        Parameters
-        ----------
-        estimator : PrivateEstimator, Release or ReleasedOracle
-            Fitted, with ClassTables as its sensitivity; or what was released.
-
-        Returns
-        -------
-        ClassTablesDisplay
-            Not drawn yet.
-
-        Raises
-        ------
-        ValueError
-            If no class tables were released, as before fit.
-        """
+        """Take the tables of a fitted PrivateEstimator, a Release or an oracle of class tables."""
         held = "oracle" if isinstance(estimator, Release) else "oracle_"
         oracle: Any = estimator
         if not isinstance(estimator, ReleasedOracle):

@@ -23,46 +23,12 @@ class Clip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Base of both clips, which learn nothing and refuse no record."""
 
     def fit(self, X: Container, y: Container = None) -> Self:
-        """Check the parameters; nothing is learned.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records.
-        y : object
-            Ignored.
-
-        Returns
-        -------
-        self : transformer
-            The same.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range or does not fit the columns.
-        """
+        """Check the parameters against the columns; nothing is learned."""
         self._check(self._rows(X, reset=True))
         return self
 
     def transform(self, X: Container) -> Container:
-        """Clip each record by itself.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records. They are not modified.
-
-        Returns
-        -------
-        ndarray, or sparse where X is, of shape (n_samples, n_features)
-            The clipped records, in double precision.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range or does not fit the columns.
-        """
+        """Return each record clipped by itself, in doubles; sparse records stay sparse."""
         rows = self._rows(X, reset=False)
         self._check(rows)
         return self._clip(rows)
@@ -136,20 +102,7 @@ class ClipBox(Clip):
         self.high = high
 
     def inverse_transform(self, X: Container) -> Container:
-        """Return the records as they are: what was clipped off is not known.
-
-        So it serves as the transformer of a TransformedTargetRegressor.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_samples, n_features)
-            Records.
-
-        Returns
-        -------
-        array-like or sparse of shape (n_samples, n_features)
-            The same.
-        """
+        """Return the records as they are, as a TransformedTargetRegressor asks for."""
         return X
 
     def _check(self, rows: Container) -> None:

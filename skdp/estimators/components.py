@@ -91,26 +91,7 @@ class PublicComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.n_components = n_components
 
     def fit(self, X: Container, y: Container = None) -> Self:
-        """Learn the components from the public records; of X only the columns are compared.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records.
-        y : object
-            Ignored.
-
-        Returns
-        -------
-        self : PublicComponents
-            Fitted.
-
-        Raises
-        ------
-        ValueError
-            If the public records are not numbers, or the number of components is missing or out of
-            range.
-        """
+        """Learn the components from the public records; of X only the columns are compared."""
         if self.n_components is None:
             raise ValueError(
                 "The 'n_components' parameter of PublicComponents must be given outside the plan "
@@ -134,18 +115,7 @@ class PublicComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self
 
     def transform(self, X: Container) -> Matrix:
-        """Return the components of records.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            Their components.
-        """
+        """Return the components of records, one row each."""
         check_is_fitted(self)
         weights = (self.components_ / self.scale_).T
         return safe_sparse_dot(self._rows(X), weights, dense_output=True) - self.mean_ @ weights

@@ -33,13 +33,6 @@ def _released_has(*names: str) -> Callable[[Decorated], Decorated]:
 
 RARE = ("sample", "get_feature_names_out")
 
-RECORDS = """
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Records.
-"""
-
 
 def _of_model(name: str, does: str) -> Callable[..., Container]:
     """Hand a method that takes records to the released estimator."""
@@ -51,15 +44,7 @@ def _of_model(name: str, does: str) -> Callable[..., Container]:
         return getattr(self.estimator_, name)(X, **params)
 
     method.__name__ = name
-    method.__doc__ = f"""{does} with the released estimator.
-{RECORDS}        **params : dict
-            Options of the method, such as ``return_std=True``.
-
-        Returns
-        -------
-        array-like of shape (n_samples, ...)
-            As from the wrapped estimator.
-        """
+    method.__doc__ = f"{does} with the released estimator, which takes the same options."
     return _released_has(name)(method)
 
 
@@ -75,15 +60,6 @@ def _fit_then(name: str, tells: str, *needs: str) -> Callable[..., Container]:
     method.__doc__ = f"""Fit privately, then {name} the same records with the released estimator.
 
         The result is not private. {tells}.
-{RECORDS}        y : array-like of shape (n_samples,) or None, default=None
-            As for `fit`.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            As for `fit`.
-
-        Returns
-        -------
-        array-like
-            As from `{name}`.
         """
     return _released_has(*needs)(method)
 
@@ -119,16 +95,6 @@ class DelegatedMethods:
         """Set parameters, but no seed of the noise where the constructor was given none.
 
         Ensembles seed their members and keep the seeds, with which the noise could be undone.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameters by name, as `get_params` has them.
-
-        Returns
-        -------
-        self : object
-            This estimator.
         """
         seed = params.get("random_state")
         if self.random_state is not None:
@@ -170,22 +136,7 @@ class DelegatedMethods:
 
     @_released_has("score")
     def score(self, X: Container, y: Container = None, sample_weight: Container = None) -> float:
-        """Score the released estimator on data, as the wrapped one would.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Records.
-        y : array-like of shape (n_samples,) or None, default=None
-            True labels or responses.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights of the records, where the estimator's score takes them.
-
-        Returns
-        -------
-        float
-            It is not private when the records are not public.
-        """
+        """Score the released estimator; on private records the score is not private."""
         check_is_fitted(self)
         data = (X,) if y is None else (X, y)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -194,18 +145,7 @@ class DelegatedMethods:
 
     @_released_has("set_output")
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Set the container that :meth:`transform` returns.
-
-        Parameters
-        ----------
-        transform : {"default", "pandas", "polars"} or None, default=None
-            The container; None leaves it as it is.
-
-        Returns
-        -------
-        self : PrivateEstimator
-            This object.
-        """
+        """Set the container that :meth:`transform` returns; None leaves it as it is."""
         self.estimator.set_output(transform=transform)
         if "estimator_" in vars(self):
             self.estimator_.set_output(transform=transform)

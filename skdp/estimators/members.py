@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdp.core.fitted import classes_of, n_features_seen
 from skdp.core.types import Container, Estimator
 from skdp.estimators.catalog import entry_of, is_stateless, traits_of
 from skdp.estimators.catalog.compositions import is_frozen, is_pipeline
@@ -143,7 +142,7 @@ class Structure:
     """What all fits share with the public fit, read once: members, labels, columns and order."""
 
     def __init__(self, public_fit: Estimator):
-        self._public_fit, self._classes = public_fit, classes_of(public_fit)
+        self._public_fit, self._classes = public_fit, getattr(public_fit, "classes_", None)
         entry = entry_of(public_fit)
         self._members_of, self._rest_of = entry.members, entry.structure
         self._rest = None if self._rest_of is None else self._rest_of(public_fit)
@@ -155,7 +154,7 @@ class Structure:
             fitted = fitted.estimator_
         if type(fitted) is not type(self._public_fit):
             raise ValueError("the members of a composition changed")
-        classes = classes_of(fitted)
+        classes = getattr(fitted, "classes_", None)
         if classes is not self._classes and not same(classes, self._classes):
             raise ValueError("a class is missing")
         found = {path: fitted}
@@ -176,7 +175,7 @@ class Structure:
 
 def labels_in(public_fit: Estimator) -> tuple:
     """Return the class labels of a public fit, which are part of the key of a target."""
-    found = classes_of(public_fit)
+    found = getattr(public_fit, "classes_", None)
     classes = [] if found is None else found
     by_output = classes if isinstance(classes, list) else [classes]
     return tuple(np.asarray(labels).tolist() for labels in by_output)
@@ -216,7 +215,7 @@ def with_canonical_steps(
         path = parameter_path(part.path) if part.is_anchored else ()
         if path in steps:
             step = exchanged.setdefault(path, CanonicalStep(steps[path], {}))
-            first = step.parts.setdefault(n_features_seen(part.public_fit), part)
+            first = step.parts.setdefault(getattr(part.public_fit, "n_features_in_", None), part)
             part = replace(part, public_fit=first.public_fit)
         aligned.append(part)
     settings = {"__".join(path): step for path, step in exchanged.items()}

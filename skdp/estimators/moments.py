@@ -54,20 +54,7 @@ class MomentModel(BaseEstimator):
     intercept_: Matrix | float
 
     def fit(self, X: Container, y: Container) -> Self:
-        """Compute the moments and the coefficients.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records.
-        y : array-like of shape (n_samples,)
-            Their labels or responses.
-
-        Returns
-        -------
-        self : object
-            Fitted.
-        """
+        """Compute the moments and the coefficients."""
         self._check()
         options = {"accept_sparse": "csr", "y_numeric": is_regressor(self)}
         X, y = validate_data(self, X, y, dtype=np.float64, **options)
@@ -82,18 +69,7 @@ class MomentModel(BaseEstimator):
         return self
 
     def predict(self, X: Container) -> NDArray:
-        """Predict the class whose code is nearest, or the response.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels or responses.
-        """
+        """Predict the class whose code is nearest, or the response."""
         return self._answers(self._scores(X))
 
     def _codes(self, y: NDArray) -> Matrix:
@@ -270,19 +246,7 @@ class MomentClassifier(ClassifierMixin, MomentModel):
         return self.classes_[np.asarray(best, dtype=np.intp)]
 
     def decision_function(self, X: Container) -> Matrix:
-        """Score each class.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Product of the predicted code with that of each class; for two classes that of the
-            second one less that of the first.
-        """
+        """Score each class by the predicted code; of two the second one, less the first."""
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 

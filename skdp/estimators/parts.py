@@ -11,7 +11,6 @@ from typing import Self
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, get_tags
 
-from skdp.core.fitted import n_features_seen
 from skdp.core.types import Container, Estimator, Values
 from skdp.estimators.catalog import RECORD_ATTRIBUTES
 from skdp.estimators.catalog.entry import Entry
@@ -125,7 +124,7 @@ class CanonicalStep(BaseEstimator):
     def fit(self, X: Container, y: Container = None) -> Self:
         """Fit the step, and make of it what will be released but for the noise."""
         fitted = clone(self.estimator).fit(X, y)
-        part = self.parts.get(n_features_seen(fitted))
+        part = self.parts.get(getattr(fitted, "n_features_in_", None))
         if part is None:
             raise ValueError("the number of columns changed")
         self.estimator_ = part.canonical(fitted)

@@ -7,7 +7,6 @@ from itertools import chain
 
 from skdp.core.checks import warn
 from skdp.core.dtypes import categories_of
-from skdp.core.fitted import names_seen
 from skdp.core.schema import Form
 from skdp.core.types import Estimator
 from skdp.estimators.catalog import check_releasable, entry_of, is_stateless, lookup
@@ -71,7 +70,7 @@ def warn_of_unknown_categories(public_fit: Estimator, form: Form) -> None:
     declared = {name for name, dtype in named if categories_of(dtype) is not None}
     for _, part, _ in fitted_parts(public_fit):
         raises = vars(part).get("handle_unknown") == "error"
-        columns = names_seen(part)
+        columns = getattr(part, "feature_names_in_", None)
         if raises and (columns is None or not declared.issuperset(columns)):
             warn(
                 f"The {type(part).__name__} in the 'estimator' of PrivateEstimator raises where a "

@@ -62,7 +62,7 @@ def synthetic_dataset(
         return Dataset(features)
     shape = (n_samples, *np.shape(dataset.y)[1:])
     y = _labels(classes, shape, rng) if classes else rng.uniform(0.5, 1.5, size=shape)
-    return dataset.with_records(features, y)
+    return Dataset(features, y, None if dataset.sample_weight is None else np.ones(n_samples))
 
 
 def _features(X: Container, rng: np.random.Generator) -> Container:

@@ -106,7 +106,9 @@ class LeafTarget(Target):
 
     def _indicators(self, records: Dataset) -> Matrix:
         """Return what each record adds to its leaf."""
-        return records.weigh((np.asarray(records.y)[:, None] == self._classes).astype(np.float64))
+        rows = (np.asarray(records.y)[:, None] == self._classes).astype(np.float64)
+        weights = records.sample_weight
+        return rows if weights is None else rows * np.asarray(weights)[:, None]
 
     def _apply(self, X: Container) -> NDArray[np.intp]:
         seen = before_last_step(self.public_fit, X)

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.core.checks import check_count, check_rules, floats, shorten
 from skdp.core.dataset import validate_rows
-from skdp.core.fitted import names_seen
 from skdp.functions.bernstein_basis import (
     MAX_BASIS,
     MAX_DEGREE,
@@ -94,26 +93,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         self.clip = clip
 
     def fit(self, X: ArrayLike, y: object = None) -> BernsteinTransformer:
-        """Check the parameters against the number and the names of the columns of X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Any table of the right width; its values are not used.
-        y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        BernsteinTransformer
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, the box does not fit the columns, or there would be
-            more than 10 million basis functions.
-        """
+        """Check the parameters against the number and the names of the columns of X."""
         n_features = validate_data(self, X, dtype=np.float64).shape[1]
         check_count("degree", self.degree, "BernsteinTransformer", at_most=MAX_DEGREE)
         if isinstance(self.order, str):
@@ -121,7 +101,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
             check_rules("BernsteinTransformer", order=(self.order, self.order == "auto", rule))
         else:
             check_count("order", self.order, "BernsteinTransformer", at_most=MAX_ORDER)
-        rows = rows_by_column(self.feature_range, names_seen(self))
+        rows = rows_by_column(self.feature_range, getattr(self, "feature_names_in_", None))
         self.feature_range_ = _box(rows, n_features)
         n_basis = (self.degree + 1) ** n_features
         if n_basis > MAX_BASIS:
@@ -145,23 +125,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(self.n_basis_, -1)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Evaluate all basis functions.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points of the box.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_basis)
-            Nonnegative; each row sums to one. Columns are in the order of `lattice_`.
-
-        Raises
-        ------
-        ValueError
-            If a number is missing, or a point is outside the box and `clip` is False.
-        """
+        """Evaluate all basis functions, in the order of `lattice_`; each row sums to one."""
         U = self._unit(X)
         product = np.ones((len(U), 1))
         for column in U.T:
@@ -170,18 +134,7 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         return product
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
-        """Name the basis functions after their lattice point.
-
-        Parameters
-        ----------
-        input_features : array-like of str of shape (n_features,) or None, default=None
-            Names of the columns; None takes those seen by :meth:`fit`, or x0, x1, ...
-
-        Returns
-        -------
-        ndarray of str of shape (n_basis,)
-            Such as ``"x0^3 x1^5"`` for lattice point (3, 5) / degree.
-        """
+        """Name the basis functions after their lattice point, as in ``"x0^3 x1^5"``."""
         names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         powers = np.ndindex(*(self.degree + 1,) * self.n_features_in_)
         out = [" ".join(f"{n}^{q}" for n, q in zip(names, power, strict=True)) for power in powers]
@@ -223,11 +176,6 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             ``transform(X) @ coefficients``.
-
-        Raises
-        ------
-        ValueError
-            If a point is outside the box and `clip` is False, or the coefficients do not fit.
         """
         check_is_fitted(self)
         tensor = as_tensor(coefficients, "coefficients", self.degree, self.n_features_in_)

@@ -14,7 +14,6 @@ from sklearn.utils import get_tags
 
 from skdp.core.classes import public_name
 from skdp.core.dataset import Dataset
-from skdp.core.fitted import classes_of, names_seen
 from skdp.core.metric import KnownMetric
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix, Named
@@ -56,7 +55,7 @@ class FittedFunctionTarget(Target):
         self, estimator: Estimator, transformer: BernsteinTransformer, public_fit: Estimator
     ):
         self.estimator = without_side_effects(estimator)
-        names = names_seen(public_fit)
+        names = getattr(public_fit, "feature_names_in_", None)
         self.transformer = fit_transformer(transformer, public_fit.n_features_in_, names)
         self.allow_nan = takes(estimator, "allow_nan")
         self._kind = get_tags(public_fit).estimator_type
@@ -67,7 +66,7 @@ class FittedFunctionTarget(Target):
                 "needed is the decision_function of a classifier, a regressor, or the "
                 "score_samples of a density. Use release='predictions'."
             )
-        self._classes: Any = classes_of(public_fit)
+        self._classes: Any = getattr(public_fit, "classes_", None)
         if isinstance(self._classes, list):
             raise ValueError(
                 f"{type(public_fit).__name__} predicts labels of several outputs. "

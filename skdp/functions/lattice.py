@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.core.checks import shown
-from skdp.core.fitted import n_features_seen, names_seen
 from skdp.core.metric import KnownMetric
 from skdp.core.target import Target, ValueFormError, as_function_target
 from skdp.core.types import AxisLabels, Container, Estimator, Labels, Matrix, Named
@@ -33,11 +32,6 @@ class BernsteinTarget(Target):
         same for both evaluations of a pair. A :class:`FunctionTarget` brings a key of its own.
     transformer : BernsteinTransformer
         Lattice and box, with one row of its `feature_range` for each variable.
-
-    Raises
-    ------
-    TypeError
-        If `function` cannot be called, or `transformer` is no BernsteinTransformer.
 
     See Also
     --------
@@ -139,7 +133,7 @@ def fit_transformer(
     if n_features is None:
         rows = np.shape(transformer.feature_range)
         implied = rows[0] if len(rows) == 2 else 1
-        n_features = n_features_seen(transformer) or implied
+        n_features = getattr(transformer, "n_features_in_", None) or implied
     made = clone(transformer)
     made.feature_range = rows_by_column(transformer.feature_range, names)
     made.fit(np.zeros((1, n_features)))
@@ -157,7 +151,7 @@ def place_labels(
     transformer: BernsteinTransformer, numbers: object, of_last: Labels = None
 ) -> AxisLabels:
     """Name values by the points of the lattice; `of_last` are the names of several outputs."""
-    names = names_seen(transformer)
+    names = getattr(transformer, "feature_names_in_", None)
     columns = [""] * transformer.n_features_in_ if names is None else [f"{n}=" for n in names]
     low, high = transformer.feature_range_.T
     step = (high - low) / transformer.degree

@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.core.checks import check_count
-from skdp.core.fitted import names_seen
 from skdp.core.types import Container, Seed
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.bernstein_basis import (
@@ -44,11 +43,6 @@ class ReleasedDensity(ReleasedFunction):
     mass : float
         The integral by which they were divided; 0 where no coefficient was positive and the uniform
         density was taken.
-
-    Raises
-    ------
-    ValueError
-        If a coefficient is negative or not finite, all are zero, or their number is wrong.
 
     Examples
     --------
@@ -89,27 +83,9 @@ class ReleasedDensity(ReleasedFunction):
 
         The function is written in the basis of a higher degree, which does not change it; negative
         coefficients are then set to zero. The higher the degree, the closer the result is to
-        ``max(function, 0)`` over its integral. All of this is post-processing.
-
-        Parameters
-        ----------
-        transformer : BernsteinTransformer
-            The basis, fitted.
-        coefficients : array-like of shape (n_basis,)
-            As returned by its ``coefficients``.
-        degree : int or None, default=None
-            Degree of the density, at least that of the transformer. None takes four times that,
-            as far as 10 million basis functions allow it.
-
-        Returns
-        -------
-        ReleasedDensity
-            The density; the uniform one if no coefficient was positive.
-
-        Raises
-        ------
-        ValueError
-            If the degree is lower than that of the coefficients, or these do not fit.
+        ``max(function, 0)`` over its integral. None takes four times the degree of the transformer,
+        as far as 10 million basis functions allow it. If no coefficient is positive, the density is
+        uniform. All of this is post-processing.
         """
         check_is_fitted(transformer)
         own = transformer.degree
@@ -124,7 +100,7 @@ class ReleasedDensity(ReleasedFunction):
             degree = max(own, min(4 * own, affordable, MAX_DEGREE))
         owner = "ReleasedDensity.from_coefficients"
         check_count("degree", degree, owner, at_least=own, at_most=MAX_DEGREE)
-        box, names = transformer.feature_range_, names_seen(transformer)
+        box, names = transformer.feature_range_, getattr(transformer, "feature_names_in_", None)
         fine = BernsteinTransformer(degree, 1, feature_range=box, clip=transformer.clip)
         fine.fit(box.T)
         if names is not None:

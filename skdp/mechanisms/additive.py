@@ -14,7 +14,8 @@ from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
 from skdp.core.spectrum import LAPLACE
-from skdp.mechanisms.base import ByteSource, CodeParameter, Mechanism
+from skdp.core.types import ByteSource
+from skdp.mechanisms.base import CodeParameter, Mechanism
 from skdp.mechanisms.noise import MAX_NOISY, Lattice, OperatingSystemBytes, check_value
 
 

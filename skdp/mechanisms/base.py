@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,9 @@ from sklearn.base import BaseEstimator
 from skdp.core.code import PublicCode
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
-from skdp.core.types import Released
+from skdp.core.types import ByteSource, Released
 
 CodeParameter = PublicCode | str | None
-
-
-class ByteSource(Protocol):
-    """A source of uniform random bytes; every `numpy.random.Generator` is one."""
-
-    def bytes(self, length: int) -> bytes:
-        """Return `length` random bytes."""
-        ...
 
 
 class Mechanism(BaseEstimator, ABC):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.core.checks import check_count
-from skdp.mechanisms.base import ByteSource
+from skdp.core.types import ByteSource
 
 MAX_SCALE = 2**52  # largest scale of the integer noise, which keeps it within int64
 Flip = Callable[[NDArray[np.intp]], NDArray[np.bool_]]  # a coin for each index

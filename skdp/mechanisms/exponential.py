@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.core.checks import check_real, check_rules, is_real
 from skdp.core.geometry import Geometry
 from skdp.core.guarantee import PrivacyGuarantee
-from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.core.types import ByteSource
+from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.discrete import below, bernoulli_exp, bernoulli_exp_power, certain, coins
 from skdp.mechanisms.noise import OperatingSystemBytes, check_value, lattice_scale
 

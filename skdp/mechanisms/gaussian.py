@@ -13,8 +13,9 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from skdp.core.checks import check_rules, is_real, shown
 from skdp.core.guarantee import NoiseLaw
+from skdp.core.types import ByteSource
 from skdp.mechanisms.additive import AdditiveMechanism
-from skdp.mechanisms.base import ByteSource, CodeParameter
+from skdp.mechanisms.base import CodeParameter
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_gaussian
 from skdp.mechanisms.noise import Lattice
 

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.core.checks import check_rules, is_whole
-from skdp.core.types import Seed
-from skdp.mechanisms.base import ByteSource
+from skdp.core.types import ByteSource, Seed
 from skdp.mechanisms.discrete import MAX_SCALE
 
 # A value is clipped to +-_MAX_VALUE steps and noise to +-_MAX_NOISE. A noisy value beyond

@@ -60,8 +60,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_ndtr, ndtr
 
 from skdp.core.checks import check_rules
-from skdp.core.types import Matrix
-from skdp.mechanisms.base import ByteSource
+from skdp.core.types import ByteSource, Matrix
 from skdp.mechanisms.discrete import (
     MAX_SCALE,
     discrete_gaussian,

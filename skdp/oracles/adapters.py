@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.core.checks import shown
 from skdp.core.classes import named, public_name
 from skdp.core.dataset import as_dataset, n_records, take_records
-from skdp.core.fitted import classes_of
 from skdp.core.oracle import Oracle, has_independent_records
 from skdp.core.types import Estimator, Sample
 
@@ -90,7 +89,7 @@ def as_oracle(oracle: object) -> Oracle:
     if callable(oracle):
         _check_signature(oracle)
         adapted = OracleAdapter(oracle, describe_oracle(oracle), operator.call)
-        adapted.classes_ = classes_of(oracle)
+        adapted.classes_ = getattr(oracle, "classes_", None)
         return adapted
     if callable(getattr(oracle, "sample", None)) and not hasattr(oracle, "columns"):
         return _adapt_estimator(oracle)

@@ -159,18 +159,7 @@ class RandomTaskOracle(ShippedOracle):
         return None if least is None else float(least)
 
     def smallest_share(self, n_samples: int) -> float | None:
-        """Return the smallest share of a class in a dataset, but for rounding.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records. Of few records two of a class are more than `least_share`.
-
-        Returns
-        -------
-        float or None
-            None where the response is real, and of persons.
-        """
+        """Return the smallest share of a class, but for rounding; None where none is known."""
         if self._classes is None or self.least_share is None or self._persons is not None:
             return None
         spare = max(0, n_samples - _LEAST_PER_CLASS * len(self._classes))
@@ -209,20 +198,7 @@ class RandomTaskOracle(ShippedOracle):
         return self._classes[self._codes(values, len(rows), rng)]
 
     def rule_scores(self, n_rules: int, rng: Generator) -> NDArray[np.float64]:
-        """Return the scores of random rules at all records.
-
-        Parameters
-        ----------
-        n_rules : int
-            Number of rules.
-        rng : numpy.random.Generator
-            Source of the rules.
-
-        Returns
-        -------
-        ndarray of shape (n_rules, n_records)
-            Of mean 0 and variance 1 in each row.
-        """
+        """Return scores of random rules at all records, a row of mean 0 and variance 1 for each."""
         return self._scores(self._values, n_rules, rng)
 
     def _scores(self, values: Container, n_rules: int, rng: Generator) -> NDArray[np.float64]:

@@ -8,7 +8,6 @@ from sklearn.base import is_classifier, is_regressor
 
 from skdp.core.checks import shorten, warn
 from skdp.core.dataset import Dataset, n_records
-from skdp.core.fitted import classes_of
 from skdp.core.oracle import Oracle
 from skdp.core.plain import for_outputs
 from skdp.core.schema import DatasetForm
@@ -86,7 +85,7 @@ def labels_for(way: Way, oracle: Oracle | None, y: Container) -> list[NDArray] |
 
 def labels_of_fit(fitted: Estimator, y: Container) -> list[NDArray]:
     """Return the labels that a fitted classifier has, or those of y if it keeps none."""
-    classes, n_outputs = classes_of(last_step(fitted)), len(outputs_of(y))
+    classes, n_outputs = getattr(last_step(fitted), "classes_", None), len(outputs_of(y))
     if classes is None or isinstance(classes, list):
         return classes or labels_in(y)
     return [classes] if n_outputs == 1 else [np.array([0, 1])] * n_outputs

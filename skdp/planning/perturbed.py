@@ -8,11 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from skdp.core.dataset import Dataset
-from skdp.core.types import Container, Matrix
+from skdp.core.types import ByteSource, Container, Matrix
 from skdp.estimators.known.minimum import Coefficients
 from skdp.estimators.known_target import KnownTarget
 from skdp.estimators.moments import with_constant
-from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.l2_laplace import L2LaplaceMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism

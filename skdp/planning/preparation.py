@@ -26,10 +26,11 @@ from skdp.estimators.public_fit import Public, fit_seeded, fit_to_synthetic, syn
 from skdp.estimators.validation import check_labels
 from skdp.planning.checks import data_check, settle_form
 from skdp.planning.components import with_components
+from skdp.planning.kinds import Kind, kind_of_release
 from skdp.planning.labels import draw_every_class, labels_for, labels_in, labels_of_fit
 from skdp.planning.making import Draft
 from skdp.planning.persons import as_target_sees, of_persons
-from skdp.planning.ways import Kind, Way, kind_of_release
+from skdp.planning.ways import Way
 from skdp.planning.worth import made_up_oracle
 from skdp.sensitivity.base import Sensitivity
 from skdp.sensitivity.bounds import KnownSensitivity

@@ -24,12 +24,13 @@ from skdp.core.room import undisturbed
 from skdp.core.schema import DatasetForm, declared
 from skdp.core.streams import TABLES, public_seed, streams
 from skdp.core.target import Target
-from skdp.core.types import AxisLabels, Container, Estimator, Matrix, Seed, Values
+from skdp.core.types import AxisLabels, ByteSource, Container, Estimator, Matrix, Seed, Values
 from skdp.estimators.catalog.compositions import is_pipeline
 from skdp.estimators.configuration import alone, describe, seeded
 from skdp.estimators.public_fit import clean_copy, fit_seeded
 from skdp.exceptions import UtilityWarning
-from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.execution import pay_and_run, records_of
+from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.mechanisms.noise import byte_source
@@ -342,38 +343,16 @@ def release_oracle(
         The budget that pays, before records are looked at. None takes
         `skdp.accounting.default_accountant`.
     random_state : int or None, default=None
-        Source of the noise. None takes the operating system's generator. A seed is for tests and
-        examples, as for PrivateEstimator.
+        Source of the noise, as for :class:`PrivateEstimator`.
 
     Returns
     -------
     ReleasedOracle
         With the attributes `tables_`, `encoder_` and `guarantee_`.
 
-    Raises
-    ------
-    ValueError
-        If the records are of another form than the schema.
-    TypeError
-        If a type cannot hold what is declared, or the mechanism adds other noise.
-    BudgetExceededError
-        If the budget does not allow the release. No private record is then looked at.
-
     See Also
     --------
     ClassTables : The same for an estimator.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import LaplaceMechanism, Number, Schema, release_oracle
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.uniform(0, 10, (2000, 2)), rng.integers(2, size=2000)
-    >>> schema = Schema({"first": Number(0, 10), "second": Number(0, 10)}, classes=[0, 1])
-    >>> oracle = release_oracle(X, y, schema=schema, mechanism=LaplaceMechanism(epsilon=1.0))
-    >>> X_drawn, y_drawn = oracle(100, rng)
-    >>> X_drawn.shape, oracle.guarantee_.epsilon
-    ((100, 2), 1.0)
     """
     byte_source(random_state)  # refuses what is no seed before any work is done
     check_accountant(accountant, "release_oracle")
@@ -387,7 +366,7 @@ def release_oracle(
     pays.rehearse(least_spend(mechanism, chosen, unit))
     draft = draft_tables(chosen, mechanism, dataset, None, random_state)
     plan = make_plan(replace(draft, unit=unit, prepare=partial(check_declared, schema, None)))
-    private = draft.example if groups is None else plan.records_of(rows)
-    released = plan.release(private, pays, random_state)
+    private = draft.example if groups is None else records_of(plan, rows)
+    released = pay_and_run(plan, private, pays, random_state)
     assert released.oracle is not None
     return released.oracle

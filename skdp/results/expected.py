@@ -71,24 +71,6 @@ class ExpectedScore:
         How well each task can be predicted, in the terms of its maker; None without accuracies.
     expect : dict of str to float or None, default=None
         The ``majority`` and the ``exact`` score that somebody expects.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from skdp import LaplaceMechanism, PrivateEstimator, RandomTaskOracle, SensitivitySampler
-    >>> X_public = np.random.default_rng(0).normal(size=(500, 3))
-    >>> oracle = RandomTaskOracle(X_public, classes=[0, 1])
-    >>> model = PrivateEstimator(
-    ...     LogisticRegression(C=0.1),
-    ...     mechanism=LaplaceMechanism(epsilon=1.0),
-    ...     sensitivity=SensitivitySampler(oracle, gamma=0.2, random_state=0),
-    ... )
-    >>> expected = model.plan(n_samples=500).expected_score
-    >>> expected.at(majority=0.7, exact=0.85)
-    0.8... +- 0.0...
-    >>> 0.7 < expected.break_even(majority=0.7) < 0.8
-    True
     """
 
     private: Matrix
@@ -175,18 +157,7 @@ class ExpectedScore:
         return ScoreAt(float(m + gained), float(spread), math.sqrt(spread**2 + single))
 
     def break_even(self, majority: float | None = None) -> float:
-        """Return the least score of the best model from which a release clearly beats a guess.
-
-        Parameters
-        ----------
-        majority : float or None, default=None
-            As for `at`.
-
-        Returns
-        -------
-        float
-            In steps of .01; infinite if no model is good enough.
-        """
+        """Return the least score of the best model, in steps of .01, that clearly beats a guess."""
         m = 0.0 if majority is None else majority
         for exact in np.arange(round(m, 2) + CLEAR, 1 + CLEAR / 2, CLEAR).tolist():
             found = self.at(majority=m, exact=exact)

@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 
 from skdp.core.checks import shown
 from skdp.core.code import PublicCode
-from skdp.core.fitted import classes_of, names_seen
 from skdp.core.target import Target
 from skdp.core.types import AxisLabels, Container, Estimator, Labels, Matrix, Values
 from skdp.estimators.catalog.compositions import is_pipeline
@@ -229,13 +228,13 @@ def _changed(released: Matrix, there: object) -> Matrix:
 
 def _labels(fitted: Estimator, name: str) -> tuple[Labels, Labels]:
     path, attribute = split_name(fitted, name)
-    part, columns = fitted, names_seen(fitted)
+    part, columns = fitted, getattr(fitted, "feature_names_in_", None)
     of_bits = False  # whether the classes are bits of a code, as in an OutputCodeClassifier
     for step in path:
         before = _columns_before(part, step, columns)
         of_bits = of_bits or hasattr(part, "code_book_")
         part = reach(part, (step,))
-        seen = names_seen(part)
+        seen = getattr(part, "feature_names_in_", None)
         columns = before if seen is None else seen
     classes = None if of_bits else _classes_of(part, fitted)
     if attribute in BY_NEITHER:
@@ -245,7 +244,7 @@ def _labels(fitted: Estimator, name: str) -> tuple[Labels, Labels]:
 
 def _classes_of(part: Estimator, whole: Estimator) -> Labels:
     """Return the classes of a part, or of the whole where the part saw their numbers instead."""
-    own, given = (_as_text(classes_of(each)) for each in (part, whole))
+    own, given = (_as_text(getattr(each, "classes_", None)) for each in (part, whole))
     if own is None or given is None or own != [str(i) for i in range(len(own))]:
         return own
     return given if len(given) == len(own) else None

@@ -244,18 +244,7 @@ class PrivacyReport:
         return "\n".join(lines)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return the report as a page, and write it to a file if one is named.
-
-        Parameters
-        ----------
-        path : str, Path or None, default=None
-            Where to write it.
-
-        Returns
-        -------
-        str
-            A whole document, without scripts.
-        """
+        """Return the report as a whole page without scripts, and write it to a given path."""
         head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         head += f"<title>Privacy report</title><style>{STYLE}</style>"
         body = self._repr_html_()
@@ -275,13 +264,7 @@ class PrivacyReport:
         return "".join(parts).replace("</table><table>", "")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain Python numbers and texts.
-
-        Returns
-        -------
-        dict
-            By the name of the field.
-        """
+        """Return all fields as plain numbers and texts, by name."""
         return {
             "title": self.title,
             "guarantee": self.guarantee.to_dict(),
@@ -296,13 +279,7 @@ class PrivacyReport:
         }
 
     def to_json(self) -> str:
-        """Return the report as JSON.
-
-        Returns
-        -------
-        str
-            An object with the fields of `to_dict`.
-        """
+        """Return the fields of `to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=2)
 
 

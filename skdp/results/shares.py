@@ -25,9 +25,9 @@ from skdp.core.exact import above, below, exact, finite
 from skdp.core.guarantee import NoiseLaw, PrivacyGuarantee
 from skdp.core.plain import as_objects
 from skdp.core.room import evaluate_privately, spare
-from skdp.core.types import Estimator
+from skdp.core.types import ByteSource, Estimator
 from skdp.exceptions import UnlikeRecordsError
-from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.results.expected import ScoreAt
 from skdp.sensitivity.bounds import KnownSensitivity

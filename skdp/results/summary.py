@@ -57,19 +57,6 @@ class ReleaseSummary:
         How to read the numbers, below the table.
     title : str, default=""
         What was released, above the names.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import LaplaceMechanism, release
-    >>> X, mechanism = np.random.default_rng(0).uniform(size=100), LaplaceMechanism(1.0)
-    >>> released = release(np.mean, X, mechanism=mechanism, sensitivity=0.01, names=["age"])
-    >>> print(released.summary())
-    Differential privacy: epsilon=1
-    ...
-                      value   std. error
-    value[age]       0...          0.014
-    ...
     """
 
     promise: str
@@ -99,14 +86,7 @@ class ReleaseSummary:
         return notes
 
     def to_frame(self) -> Container:
-        """Return all rows as a data frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``value``, ``standard error``, ``ratio``, ``learned`` and ``note``, with the
-            names as the index.
-        """
+        """Return all rows as a data frame, with the names as the index."""
         import pandas as pd
 
         columns = {
@@ -122,18 +102,7 @@ class ReleaseSummary:
         return f"{self.promise}\n{self.table()}"
 
     def table(self, most_rows: int = MOST_ROWS) -> str:
-        """Write the first numbers of each attribute, without the promise.
-
-        Parameters
-        ----------
-        most_rows : int, default=40
-            About how many rows to write.
-
-        Returns
-        -------
-        str
-            A line for each.
-        """
+        """Write about so many rows, the first of each attribute, without the promise."""
         rows, has_code = list(self._rows(most_rows)), bool((self.learned < 1).any())
         width = max((len(name) for name, *numbers in rows if numbers), default=0)
         width = max(width, len(self.title))
@@ -259,12 +228,7 @@ def _title(target: Target) -> str:
     estimator = target.estimator
     if estimator is None:
         return " ".join(target.description.split())
-    steps = ", ".join(
-        map(_class_of, dict(estimator.steps).values() if is_pipeline(estimator) else ())
-    )
-    return f"{type(estimator).__name__}({steps})" if steps else type(estimator).__name__
-
-
-def _class_of(step: Estimator) -> str:
-    """Name the class of a step, of a frozen one that of what was fitted."""
-    return type(step.estimator if is_frozen(step) else step).__name__
+    steps = dict(estimator.steps).values() if is_pipeline(estimator) else ()
+    named = (type(each.estimator if is_frozen(each) else each).__name__ for each in steps)
+    inside = ", ".join(named)
+    return f"{type(estimator).__name__}({inside})" if inside else type(estimator).__name__

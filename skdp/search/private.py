@@ -20,14 +20,14 @@ from skdp.core.dataset import Dataset
 from skdp.core.exact import above, exact, finite
 from skdp.core.guarantee import PrivacyGuarantee, weaknesses
 from skdp.core.room import evaluate_privately, quiet, spare, undisturbed
-from skdp.core.types import Container, Estimator
+from skdp.core.types import ByteSource, Container, Estimator
 from skdp.estimator import PrivateEstimator, PrivateModel
 from skdp.estimators.precautions import warn_if_fitted
-from skdp.mechanisms.base import ByteSource
+from skdp.execution import Payment, draw_seed, run_paid, stand_ins_of
 from skdp.mechanisms.discrete import below
 from skdp.mechanisms.laplace import LaplaceMechanism
 from skdp.mechanisms.noise import byte_source
-from skdp.plan import Payment, ReleasePlan, draw_seed, of_each
+from skdp.plan import ReleasePlan, of_each
 from skdp.planning.checks import check_holds_no_record, check_parameters, data_check
 from skdp.planning.making import Draft, least_promise, make_plan
 from skdp.planning.persons import check_unit
@@ -93,18 +93,10 @@ class PrivateSearchCV(PrivateModel):
 
     Notes
     -----
-    A run is private. If the record that differs is fitted, the released model is private, and its
-    score is that of equal records. If it is scored, the law of the model is the same, and the sum
-    of the scores, which gets the noise, changes by at most 1: each record is scored by a copy of
-    the model that has seen no other one, or by classes whose prediction reads no other one.
-
-    The number of runs has ``P(K = k) = p (1 - p)**(k - 1)`` with p = 1 / `n_runs`, whatever the
-    data. Let q be the probability that a run has score s and a model in a set B, u that its score
-    is above s, and v that it is at least s. The first of the best runs has score s and a model in B
-    with probability ``p q / ((p + (1 - p) u) (p + (1 - p) v))``. Each of these three factors
-    changes by at most exp(epsilon), so the whole does by exp(3 epsilon) at most. A run that fails
-    counts as the best, and ends the search. A delta becomes `n_runs` times as large, and of a gamma
-    each candidate has an equal share; the user guide has the proofs.
+    Each record is scored by a copy of the model that has seen no other one, or by classes whose
+    prediction reads no other one. A run that fails counts as the best, and ends the search. A delta
+    becomes `n_runs` times as large, and of a gamma each candidate has an equal share: the page on
+    private search has the proofs.
 
     The time that a search takes tells the number of runs: do not let others measure it.
 
@@ -153,30 +145,9 @@ class PrivateSearchCV(PrivateModel):
     def fit(self, X: Container, y: Container = None, sample_weight: None = None) -> Self:
         """Fit and score random candidates privately, and keep the best.
 
-        Before that, all is settled and tried on public or made-up records, and the budget pays.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n_samples, n_features)
-            The private records.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
-            The private responses.
-        sample_weight : None, default=None
-            Scores take no weights.
-
-        Returns
-        -------
-        self : PrivateSearchCV
-            Fitted. If anything fails it is as before.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter, an oracle or the data break a rule.
-        BudgetExceededError, LedgerError
-            If the budget does not allow the search, or cannot be read. Nothing is then looked at.
-        PrivateEvaluationError
-            If a candidate cannot be fitted to the private data. The budget has paid.
+        Before that, all is settled and tried on public or made-up records, and the budget pays. If
+        anything fails, the search is as before. It raises what :meth:`PrivateEstimator.fit` does.
+        Scores take no `sample_weight`.
         """
         if sample_weight is not None:
             raise TypeError("PrivateSearchCV takes no sample_weight in fit. Got sample_weight.")
@@ -207,7 +178,7 @@ class PrivateSearchCV(PrivateModel):
             # nobody hears of the other runs, or counts them
             with quiet(), warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                released = plans[index].run(drafts[index].example, payments[index])
+                released = run_paid(plans[index], drafts[index].example, payments[index])
             total = evaluate_privately(
                 SumOfScores(released.value, scorings[index]),
                 scored,
@@ -276,7 +247,7 @@ class PrivateSearchCV(PrivateModel):
             str(plan)  # whatever may fail comes before the payment
         noise = byte_source(random_state)
         seed = draw_seed(noise)  # one for all runs: the gamma is that of a pair and a seed
-        stand_ins = [plan.stand_ins(seed) for plan in plans]
+        stand_ins = [stand_ins_of(plan, seed) for plan in plans]
         pays.spend(promise, label=f"search, {plans[0].target.description}")
         return [Payment(promise, pays.total(), noise, seed, each) for each in stand_ins]
 

@@ -131,18 +131,6 @@ def order_statistic(
     OrderStatistic
         Passing its `gamma` and `n_pairs` back gives the same order statistic again.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range, or `gamma` below what the pairs can promise.
-
-    Notes
-    -----
-    The fresh pair is missed when at least k of the others lie strictly below it. Among m + 1 values
-    at most m + 1 - k have k or more strictly below them, and each is equally likely to be the fresh
-    one, so in the exact rule a miss has probability at most :math:`1 - k/(m+1)`. The user guide has
-    all three proofs and a comparison.
-
     References
     ----------
     .. [1] Rubinstein and Aldà, "Pain-Free Random Differential Privacy with Sensitivity Sampling",
@@ -179,11 +167,6 @@ def order_statistic(
         )
     k = rule.index(gamma, n_pairs)
     return OrderStatistic(n_pairs, k, gamma, calibration, rule.confidence, n_strata)
-
-
-def few_pairs(gamma: float, times: int = 3) -> int:
-    """Return a few times the fewest pairs of the exact calibration, for fits that take long."""
-    return math.ceil(times / finite(gamma)) - 1
 
 
 def _validate(

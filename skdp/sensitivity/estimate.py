@@ -218,18 +218,7 @@ class SensitivityEstimate(Settled):
         return AlikeTarget(target, self.ranges, oracle, schema)
 
     def check_draws(self, oracle: Oracle | None) -> None:
-        """Refuse an oracle for the records far outside, unless it is the one that was sampled.
-
-        Parameters
-        ----------
-        oracle : callable or None
-            What draws the records that stand in for those far outside.
-
-        Raises
-        ------
-        ValueError
-            If the estimate has ranges, and the oracle is another one, or none.
-        """
+        """Refuse an oracle for the records far outside, unless it is the one that was sampled."""
         if not self.ranges:
             return
         drawn = None if oracle is None else oracle.description
@@ -290,13 +279,7 @@ class SensitivityEstimate(Settled):
             )
 
     def to_dict(self) -> dict:
-        """Return the estimate as plain values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            One entry per parameter; None for infinite norms, which JSON does not have.
-        """
+        """Return the estimate as plain values, ready for JSON: None for infinite norms."""
         norms = self.norms.astype(object)
         norms[np.isinf(self.norms)] = None
         stored = [each.name for each in fields(self) if each.init and each.compare]
@@ -310,18 +293,7 @@ class SensitivityEstimate(Settled):
 
     @classmethod
     def from_dict(cls, values: dict) -> SensitivityEstimate:
-        """Make an equal estimate from the values of :meth:`to_dict`.
-
-        Parameters
-        ----------
-        values : dict
-            As returned by :meth:`to_dict`.
-
-        Returns
-        -------
-        SensitivityEstimate
-            Equal to the one that was stored.
-        """
+        """Make an equal estimate from the values of :meth:`to_dict`."""
         norms = np.array(values["norms"], dtype=np.float64)  # None becomes nan
         made = {
             "norms": np.where(np.isnan(norms), math.inf, norms),
@@ -332,13 +304,7 @@ class SensitivityEstimate(Settled):
         return cls(**values | made)
 
     def save(self, path: str | Path) -> None:
-        """Write the estimate to a JSON file.
-
-        Parameters
-        ----------
-        path : str or pathlib.Path
-            Where to write. An existing file is replaced when the new one is complete.
-        """
+        """Write the estimate to a JSON file; an existing one is replaced once this is complete."""
         text, path = json.dumps(self.to_dict(), allow_nan=False), Path(path).resolve()
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
         try:
@@ -349,18 +315,7 @@ class SensitivityEstimate(Settled):
 
     @classmethod
     def load(cls, path: str | Path) -> SensitivityEstimate:
-        """Read an estimate from a JSON file written by :meth:`save`.
-
-        Parameters
-        ----------
-        path : str or pathlib.Path
-            The file to read. Nothing in it is executed.
-
-        Returns
-        -------
-        SensitivityEstimate
-            Equal to the one that was saved, bit for bit.
-        """
+        """Read an equal estimate from a file of :meth:`save`; nothing in it is executed."""
         return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
 
 

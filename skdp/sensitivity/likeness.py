@@ -167,10 +167,11 @@ class _Box:
 
     def count(self, part: Container, least: float) -> NDArray[np.intp]:
         """Count for each record the numbers that are more than so many ranges outside."""
-        outside, rows = self._excess(part) > least, self._rows_of(part)
-        if rows is None:
+        outside = self._excess(part) > least
+        if not sparse.issparse(part):
             return np.asarray(outside.sum(axis=1))
-        return np.bincount(rows[outside], minlength=n_records(part))
+        of_row = np.repeat(np.arange(part.shape[0]), np.diff(part.tocsr().indptr))
+        return np.bincount(of_row[outside], minlength=part.shape[0])
 
     def _excess(self, part: Container) -> Matrix:
         """Return how many ranges the numbers are outside; of a sparse part those it stores."""
@@ -183,12 +184,6 @@ class _Box:
         low, high, width = self.low[at], self.high[at], self.width[at]
         with np.errstate(all="ignore"):
             return np.fmax(low - numbers, numbers - high) / width
-
-    def _rows_of(self, part: Container) -> NDArray[np.intp] | None:
-        if not sparse.issparse(part):
-            return None
-        rows = part.tocsr()
-        return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
 
 
 def _put(column: Container, at: NDArray[np.bool_], end: float) -> Container:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skdp.core.checks import check_count, check_rules, warn
 from skdp.core.dataset import Dataset, n_records
+from skdp.core.exact import finite
 from skdp.core.geometry import Geometry, MechanismType, as_geometry
 from skdp.core.identity import key_of
 from skdp.core.oracle import Oracle, has_independent_records
@@ -26,7 +28,7 @@ from skdp.oracles.drawing import draw
 from skdp.oracles.random_task import RandomTaskOracle
 from skdp.oracles.trial import try_oracle
 from skdp.sensitivity.base import Sensitivity, in_code_of
-from skdp.sensitivity.calibration import OrderStatistic, few_pairs, order_statistic
+from skdp.sensitivity.calibration import OrderStatistic, order_statistic
 from skdp.sensitivity.estimate import SensitivityEstimate, key_of_oracle
 from skdp.sensitivity.execution import Job, run, run_chunk
 from skdp.sensitivity.likeness import AlikeTarget, draw_ranges
@@ -160,20 +162,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.random_state = random_state
 
     def order_statistic(self, few: bool = False, n_strata: int = 1) -> OrderStatistic:
-        """Choose the order statistic, or refuse the parameters.
-
-        Parameters
-        ----------
-        few : bool, default=False
-            Whether to take few pairs, as for a code whose pairs take two calls each.
-        n_strata : int, default=1
-            Number of strata.
-
-        Returns
-        -------
-        OrderStatistic
-            Which of how many norms is the estimate.
-        """
+        """Choose the order statistic, or refuse the parameters; `few` is for pairs of two fits."""
         rule = "be 'auto', 'classes', 'labels', 'thirds' or None"
         known = self.strata in ["auto", *LAYOUTS]
         clips = self.clip in ["ranges", None]
@@ -192,8 +181,9 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         )
         if not few or self.n_pairs is not None or self.calibration != "exact":
             return usual
-        times = 3 if n_strata == 1 else 2
-        return order_statistic(usual.gamma, few_pairs(usual.gamma, times), n_strata=n_strata)
+        times = 3 if n_strata == 1 else 2  # as many as the exact calibration needs
+        n_pairs = math.ceil(times / finite(usual.gamma)) - 1
+        return order_statistic(usual.gamma, n_pairs, n_strata=n_strata)
 
     @undisturbed
     def sample(
@@ -284,18 +274,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
         They are drawn like the pairs of `sample`, without strata, and are not among them, so the
         promise does not depend on what is learned. There are at most 1000, and at most 2^25
-        differences in all.
-
-        Parameters
-        ----------
-        target, n_samples, schema : Target or callable, int, DatasetForm or None
-            As for `sample`.
-
-        Returns
-        -------
-        values, differences : ndarray of shape (n_evaluated, d)
-            The first value of each pair, raveled, and its difference from the second. Pairs that
-            fail are left out.
+        differences in all. Returned are the first value of each pair, raveled, and its difference
+        from the second. Pairs that fail are left out.
         """
         source, _, rows = self._prepare(as_target(target), n_samples, schema, PILOT)
         n_later = self.order_statistic(few=rows is None).n_pairs

@@ -11,13 +11,7 @@ from scipy.special import ndtr
 
 from skdp.core.types import Matrix
 from skdp.mechanisms.gaussian import gaussian_delta, gaussian_sigma
-from skdp.mechanisms.objective import (
-    KAPPA,
-    LAST,
-    ObjectivePerturbation,
-    lattice_slack,
-    profile,
-)
+from skdp.mechanisms.objective import KAPPA, LAST, ObjectivePerturbation, lattice_slack, profile
 from skdp.tables.counts import BITS, TableNoise
 
 N_BINS = 4096  # of each half of the integral

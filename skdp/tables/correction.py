@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from skdp.core.types import Matrix
-from skdp.mechanisms.base import ByteSource
+from skdp.core.types import ByteSource, Matrix
 from skdp.mechanisms.l2_laplace import MOST_VALUES
 from skdp.mechanisms.objective import ObjectivePerturbation, RowSource
 

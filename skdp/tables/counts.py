@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.mechanisms.base import ByteSource
+from skdp.core.types import ByteSource
 from skdp.mechanisms.discrete import discrete_gaussian, discrete_laplace
 from skdp.mechanisms.noise import Lattice
 

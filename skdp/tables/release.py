@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator
 
 from skdp.core.guarantee import RELEASED_LAW, PrivacyGuarantee
 from skdp.core.oracle import Oracle
-from skdp.core.types import Container, Matrix, Seed
-from skdp.mechanisms.base import ByteSource, Mechanism
+from skdp.core.types import ByteSource, Container, Matrix, Seed
+from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.discrete import MAX_SCALE
 from skdp.tables import correction
 from skdp.tables.budget import Objective, split

@@ -33,7 +33,7 @@ from skdp.estimators.configuration import check_configuration, without_side_effe
 from skdp.estimators.inputs import order_matters, reorder
 from skdp.estimators.members import fitted_parts, split_name
 from skdp.estimators.parameters import ParameterTarget
-from skdp.planning.ways import kind_of_release
+from skdp.planning.kinds import kind_of_release
 from tests.estimator_cases import COMPOSED, LINES
 
 pytestmark = pytest.mark.usefixtures("one_thread")

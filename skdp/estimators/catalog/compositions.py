@@ -37,10 +37,6 @@ def _listed(fitted: Estimator) -> Members:
     return [(f"estimators_[{i}]", member) for i, member in enumerate(fitted.estimators_)]
 
 
-def _members_by_name(fitted: Estimator) -> Members:
-    return fitted.named_estimators_.items()
-
-
 def _fitted_to_columns(fitted: Estimator) -> Members:
     """List the transformers that give columns: one of an empty selection is left unfitted."""
     given = {name for name, where in fitted.output_indices_.items() if where.stop > where.start}
@@ -88,7 +84,7 @@ ENTRIES: dict[str, Entry] = {
         members=lambda fitted: [("estimator", fitted.estimator_)]
     ),
     "sklearn.ensemble VotingClassifier VotingRegressor": Entry(
-        members=_members_by_name, passes_weights=True
+        members=lambda fitted: fitted.named_estimators_.items(), passes_weights=True
     ),
     "sklearn.multiclass OneVsOneClassifier OneVsRestClassifier": Entry(members=_listed),
     "sklearn.multioutput MultiOutputClassifier MultiOutputRegressor": Entry(members=_listed),

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.core.checks import shorten
-from skdp.core.fitted import names_seen
 from skdp.core.types import Estimator, Values
 from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.repairs import nonnegative, positive, raised_divisors
@@ -80,7 +79,7 @@ def _statistics(fitted: Estimator) -> tuple[str, ...]:
     if fitted.strategy == "constant":
         return ()
     if np.asarray(getattr(fitted, "statistics_", 0.0)).dtype.kind not in "fiub":
-        names = names_seen(fitted)
+        names = getattr(fitted, "feature_names_in_", None)
         here = "" if names is None else f", here {shorten(names.tolist())}"
         raise ValueError(
             "The 'strategy' parameter of SimpleImputer must be 'constant' for columns of "
