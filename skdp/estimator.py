@@ -433,6 +433,20 @@ class PrivateEstimator(PrivateModel):
         ------
         ValueError
             As :meth:`fit`, or if `like` is None and there is no oracle to take the form from.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import Ridge
+        >>> from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler, UniformOracle
+        >>> oracle = UniformOracle([(0, 1)], y_bounds=(0, 1))
+        >>> model = PrivateEstimator(
+        ...     Ridge(),
+        ...     mechanism=LaplaceMechanism(epsilon=1.0),
+        ...     sensitivity=SensitivitySampler(oracle, random_state=0),
+        ... )
+        >>> plan = model.plan(n_samples=100)
+        >>> sorted(plan.standard_errors)
+        ['coef_', 'intercept_']
         """
         check_count("n_samples", n_samples, "PrivateEstimator.plan")
         way = check_parameters(self)

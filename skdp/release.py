@@ -165,6 +165,21 @@ def release(
     True
     >>> released.guarantee.gamma
     0.05
+
+    A choice, of a kind that one record moves by at most one count:
+
+    >>> from skdp import ExponentialMechanism
+    >>> def counts(X):
+    ...     return [np.sum(X < 0.2), np.sum(X >= 0.2)]
+    >>> chosen = release(
+    ...     counts,
+    ...     X,
+    ...     mechanism=ExponentialMechanism(epsilon=1.0),
+    ...     sensitivity=1,
+    ...     responses=["low", "high"],
+    ... )
+    >>> chosen.value
+    'high'
     """
     given = as_dataset((X, y, sample_weight), "The private dataset")
     unit = unit_of(groups)
@@ -244,6 +259,20 @@ def plan_release(
     See Also
     --------
     release : The same, and executes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, plan_release
+    >>> plan = plan_release(
+    ...     np.mean,
+    ...     n_samples=3,
+    ...     like=np.zeros(1),
+    ...     mechanism=LaplaceMechanism(1.0),
+    ...     sensitivity=1 / 3,
+    ... )
+    >>> plan.guarantee.short
+    'differential privacy, epsilon=1'
     """
     check_mechanism(mechanism, "release")
     check_count("n_samples", n_samples, "plan_release")

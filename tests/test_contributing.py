@@ -121,7 +121,7 @@ def test_what_depends_on_chance_is_run_again_where_that_is_asked_for():
     paths = ["tests/mechanisms/test_third_party.py", "skdp/core/guarantee.py"]
     command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "--runs", "3"]
     run = subprocess.run([*command, *paths], cwd=ROOT, capture_output=True, text=True)
-    assert "5 passed" in run.stdout  # two doctests, and one test three times
+    assert "6 passed" in run.stdout  # three doctests, and one test three times
 
 
 def test_each_word_of_the_glossary_names_one_class_at_most():

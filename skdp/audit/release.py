@@ -87,6 +87,15 @@ def audit_release(
     -------
     AuditResult
         As from :func:`skdp.audit.audit_epsilon`.
+
+    Examples
+    --------
+    >>> from skdp import LaplaceMechanism
+    >>> from skdp.audit import audit_release
+    >>> mechanism = LaplaceMechanism(epsilon=1.0)
+    >>> result = audit_release([0.0, 0.0], [0.0, 2.0], mechanism, 1.0, stacked=True, rng=0)
+    >>> result.violated, 1.8 < result.lower_bound < 2.0
+    (True, True)
     """
     values = np.asarray(value_x, dtype=np.float64), np.asarray(value_y, dtype=np.float64)
     if values[0].shape != values[1].shape:

@@ -353,6 +353,18 @@ def release_oracle(
     See Also
     --------
     ClassTables : The same for an estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, Number, Schema, release_oracle
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.uniform(0, 10, (2000, 2)), rng.integers(2, size=2000)
+    >>> schema = Schema({"first": Number(0, 10), "second": Number(0, 10)}, classes=[0, 1])
+    >>> oracle = release_oracle(X, y, schema=schema, mechanism=LaplaceMechanism(epsilon=1.0))
+    >>> X_drawn, y_drawn = oracle(100, rng)
+    >>> X_drawn.shape, oracle.guarantee_.epsilon
+    ((100, 2), 1.0)
     """
     byte_source(random_state)  # refuses what is no seed before any work is done
     check_accountant(accountant, "release_oracle")

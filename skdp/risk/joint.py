@@ -52,6 +52,16 @@ def privacy_loss_distribution(
         by a mechanism known by its epsilon only.
     TypeError
         If no law is known for the mechanism.
+
+    Examples
+    --------
+    >>> from skdp import LaplaceMechanism
+    >>> from skdp.risk import privacy_loss_distribution
+    >>> loss = privacy_loss_distribution(LaplaceMechanism(epsilon=1.0))
+    >>> print(f"{loss.epsilon(delta=1e-5):.5f} {loss.self_compose(50).epsilon(delta=1e-5):.3f}")
+    0.99998 39.579
+    >>> privacy_loss_distribution(LaplaceMechanism(epsilon=1.0), distance=0.5)
+    LaplaceLoss(epsilon0=0.5)
     """
     owner = "privacy_loss_distribution"
     distance = check_real("distance", distance, owner, 0.0, math.inf)

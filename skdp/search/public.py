@@ -76,6 +76,26 @@ def public_search(
     See Also
     --------
     PrivateSearchCV : Chooses on the private records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from skdp import LaplaceMechanism, PrivateEstimator, SensitivitySampler
+    >>> from skdp import public_search
+    >>> from sklearn.datasets import make_regression
+    >>> def oracle(n_samples, rng):
+    ...     seed = np.random.RandomState(rng.bit_generator)
+    ...     return make_regression(n_samples, n_features=3, noise=50.0, random_state=seed)
+    >>> model = PrivateEstimator(
+    ...     Ridge(),
+    ...     mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     sensitivity=SensitivitySampler(oracle, gamma=0.2),
+    ... )
+    >>> grid = {"estimator__alpha": [1.0, 100.0]}
+    >>> best, results = public_search(model, grid, 100, n_datasets=2, random_state=0)
+    >>> best.estimator.alpha in (1.0, 100.0), len(results["mean_test_score"])
+    (True, 2)
     """
     rng = np.random.default_rng(random_state)
     sampler = estimator.sensitivity if isinstance(estimator, PrivateEstimator) else None

@@ -127,6 +127,26 @@ def register(
     align : callable or None, default=None
         ``align(values, public_fit)`` returns the released values, a dict by name, in a canonical
         form, such as with the signs and the order that they have in the public fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import skdp
+    >>> from sklearn.base import BaseEstimator, RegressorMixin
+    >>> class Mean(RegressorMixin, BaseEstimator):
+    ...     def fit(self, X, y):
+    ...         self.mean_ = np.mean(y)
+    ...         return self
+    ...
+    ...     def predict(self, X):
+    ...         return np.full(len(X), self.mean_)
+    >>> skdp.register(Mean, ["mean_"])
+    >>> X, y = np.zeros((50, 1)), np.linspace(0, 1, 50)
+    >>> model = skdp.PrivateEstimator(
+    ...     Mean(), mechanism=skdp.LaplaceMechanism(epsilon=1.0), sensitivity=1 / 50
+    ... )
+    >>> bool(abs(model.fit(X, y).predict(X)[0] - 0.5) < 1)
+    True
     """
     if not isinstance(kind, type):
         raise TypeError(
