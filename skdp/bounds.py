@@ -58,6 +58,11 @@ def mean_bound(
         both with the rounding of the two computed means: at most n + 8 units in the last place of
         the largest value that the ranges allow, in any order of addition.
 
+    Raises
+    ------
+    ValueError
+        If a number or a range is not possible.
+
     Warns
     -----
     UserWarning
@@ -120,6 +125,11 @@ def count_bound(n_samples: int, n_tables: int = 1) -> KnownSensitivity:
         In the L1 norm 2 for each table, in the L2 norm the square root of that: a replaced record
         leaves a cell of each table and enters another, so two counts of a table move by 1.
 
+    Raises
+    ------
+    ValueError
+        If a number is less than 1.
+
     Examples
     --------
     >>> from skdp.bounds import count_bound
@@ -171,6 +181,14 @@ def svm_bound(
     KnownSensitivity
         For an exact SVC ``2 + 6 C d`` in the L1 norm, for an exact LinearSVC ``2 C (d + s^2)``,
         proved in the user guide, with smaller bounds in the L2 norm.
+
+    Raises
+    ------
+    TypeError
+        If the estimator is not one of the two.
+    ValueError
+        If a parameter makes it another machine, such as ``loss="squared_hinge"``, or a number is
+        out of range.
 
     Examples
     --------

@@ -247,6 +247,11 @@ class Release(HasIntervals):
         -------
         PrivacyReport
             A text; `to_html` writes a page, and `to_dict` is for programs.
+
+        Raises
+        ------
+        TypeError
+            If one of the texts is no string.
         """
         law = None
         if self.simulator is not None:

@@ -31,7 +31,7 @@ def required(obj):
     """Codes that may not occur for `obj`; some kinds have no parameters or example of their own."""
     if inspect.isclass(obj):
         if issubclass(obj, enum.Enum | Exception):
-            return SUMMARY | SECTIONS
+            return SUMMARY | SECTIONS | EXAMPLES
         return COMPLETE | EXAMPLES
     if isinstance(obj, property):
         return SUMMARY | SECTIONS
@@ -63,8 +63,7 @@ BETWEEN_PARTS = {
     ColumnsTarget: {"proved", "read"},
     skdp.ReleasePlan: {"score_with", "simulate", "simulate_tasks"},
     skdp.PrivateEstimator: {"least_spend"},
-    skdp.SensitivitySampler: {"draw_seed", "order_statistic", "pilots", "shaken_pilots"},
-    skdp.RandomTaskOracle: {"rule_scores"},
+    skdp.SensitivitySampler: {"draw_seed", "shaken_pilots"},
     skdp.accounting.PrivacyAccountant: {"rehearse"},
 }
 

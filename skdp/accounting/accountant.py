@@ -207,6 +207,11 @@ class PrivacyAccountant:
         -------
         BudgetTotal
             With the name of the composition that gave it.
+
+        Raises
+        ------
+        ValueError
+            If `delta` is out of range, or goes with a total that is not fixed.
         """
         fits = delta is None or (fixed and 0 <= delta < 1)
         rule = "be in [0, 1), and goes with fixed=True"

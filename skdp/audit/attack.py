@@ -72,6 +72,11 @@ def find_large_sensitivity(
         datasets; and `n_pairs`, how many were evaluated. All records are public: they come from
         the oracle, or mix coordinates of several of its records.
 
+    Raises
+    ------
+    ValueError
+        If `n_samples` or `n_iter` is below 1, or the target fails on every pair.
+
     Examples
     --------
     >>> import numpy as np

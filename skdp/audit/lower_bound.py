@@ -131,6 +131,11 @@ def audit_epsilon(
     AuditResult
         The bound, the verdict and the sizes.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, or the mechanism returns another number of outputs.
+
     References
     ----------
     .. [1] Askin, Kutta and Dette, "Statistical Quantification of Differential Privacy: A Local

@@ -116,6 +116,11 @@ def estimate_privacy_loss(
         Densities, loss and intervals. Its maximum is inflated by the search over the points:
         take :func:`audit_epsilon` with ``method="local"`` for a bound.
 
+    Raises
+    ------
+    ValueError
+        If a sample is too small, or has another number of columns.
+
     Examples
     --------
     >>> import numpy as np

@@ -88,6 +88,11 @@ def audit_release(
     AuditResult
         As from :func:`skdp.audit.audit_epsilon`.
 
+    Raises
+    ------
+    ValueError
+        If the values differ in shape.
+
     Examples
     --------
     >>> from skdp import LaplaceMechanism

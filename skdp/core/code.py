@@ -48,6 +48,11 @@ class PublicCode:
     shift : float, default=0.0
         Which share of the private records the prior allows to be unlike the oracle's.
 
+    Raises
+    ------
+    ValueError
+        If a part is of the wrong shape or not finite.
+
     Examples
     --------
     >>> from skdp.codes import PublicCode

@@ -68,6 +68,13 @@ class Geometry:
     code : PublicCode or None, default=None
         The code whose numbers are compared; None for the values as they are.
 
+    Raises
+    ------
+    ValueError
+        If the order is another one.
+    TypeError
+        If the code is neither.
+
     Examples
     --------
     >>> from skdp.codes import Geometry

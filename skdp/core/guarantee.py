@@ -16,7 +16,15 @@ LEAST_CONFIDENCE = 0.5
 
 
 class NeighboringRelation(Enum):
-    """Which two datasets count as neighboring."""
+    """Which two datasets count as neighboring.
+
+    Examples
+    --------
+    >>> from skdp import PrivacyGuarantee
+    >>> from skdp.accounting import NeighboringRelation
+    >>> PrivacyGuarantee(epsilon=1.0).relation is NeighboringRelation.REPLACE_ONE
+    True
+    """
 
     REPLACE_ONE = "replace-one"
     """Both have n records, or persons with their records, and differ in one; n is public."""
@@ -102,6 +110,11 @@ class PrivacyGuarantee:
     alone : bool, default=False
         Whether no budget of the user counted the release together with others of the same data.
         Comparisons ignore it.
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range, or `confidence` comes without a gamma.
 
     References
     ----------

@@ -317,6 +317,13 @@ class FunctionTarget(Target):
         A name for the function. An estimate serves every function of the same key, so whoever
         changes the function must change its key.
 
+    Raises
+    ------
+    TypeError
+        If `function` cannot be called or is a target, or `key` is no string.
+    ValueError
+        If `key` is empty.
+
     See Also
     --------
     skdp.release : Releases the value.

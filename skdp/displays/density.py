@@ -56,6 +56,20 @@ class PrivateDensityDisplay(Display):
     See Also
     --------
     skdp.functions.ReleasedDensity : What is drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KernelDensity
+    >>> from skdp import BernsteinTransformer, LaplaceMechanism, PrivateEstimator
+    >>> from skdp.displays import PrivateDensityDisplay
+    >>> box = BernsteinTransformer(degree=4, feature_range=(0, 1))
+    >>> model = PrivateEstimator(
+    ...     KernelDensity(bandwidth=0.2), mechanism=LaplaceMechanism(1.0), sensitivity="known",
+    ...     release=box,
+    ... ).fit(np.random.default_rng(0).random((500, 1)))
+    >>> PrivateDensityDisplay.from_estimator(model, n_points=5).values.shape
+    (5,)
     """
 
     grid: list[NDArray[np.float64]]
@@ -89,6 +103,19 @@ class PrivateDensityDisplay(Display):
             the lattice; None makes none. :meth:`Release.value_interval` has them undivided.
         random_state : int, default=0
             Seed of the simulation, which is public.
+
+        Returns
+        -------
+        PrivateDensityDisplay
+            Not drawn yet.
+
+        Raises
+        ------
+        NotFittedError
+            Before fit.
+        ValueError
+            If the density has more than two columns, or more than one beside a `level`, or there
+            is no oracle for the intervals.
         """
         owner = "PrivateDensityDisplay.from_estimator"
         check_count("n_points", n_points, owner, at_least=2)

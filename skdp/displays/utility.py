@@ -55,6 +55,28 @@ class PrivacyUtilityDisplay(Display):
     See Also
     --------
     public_search : Chooses other parameters in the same way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_regression
+    >>> from sklearn.linear_model import Ridge
+    >>> from skdp import LaplaceMechanism
+    >>> from skdp.displays import PrivacyUtilityDisplay
+    >>> from skdp import PrivateEstimator, SensitivitySampler
+    >>> def oracle(n_samples, rng):
+    ...     seed = np.random.RandomState(rng.bit_generator)
+    ...     return make_regression(n_samples, n_features=3, noise=50.0, random_state=seed)
+    >>> model = PrivateEstimator(
+    ...     Ridge(),
+    ...     mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     sensitivity=SensitivitySampler(oracle, gamma=0.2),
+    ... )
+    >>> display = PrivacyUtilityDisplay.from_plan(
+    ...     model.plan(100), epsilons=[1.0, 10.0], n_datasets=2, random_state=0
+    ... )
+    >>> display.scores.shape
+    (2, 2)
     """
 
     epsilons: NDArray[np.float64]
@@ -91,6 +113,16 @@ class PrivacyUtilityDisplay(Display):
             On how many datasets each level is simulated. ClassTables have their own.
         random_state : int or None, default=None
             Seed of everything that is drawn, which is public.
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+            Not drawn yet.
+
+        Raises
+        ------
+        ValueError
+            If a level is not positive and finite, or the plan has no expected score.
         """
         owner = "PrivacyUtilityDisplay.from_plan"
         numbers = floats(epsilons)

@@ -176,6 +176,11 @@ class BernsteinTransformer(TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             ``transform(X) @ coefficients``.
+
+        Raises
+        ------
+        ValueError
+            If a point is outside the box and `clip` is False, or the coefficients do not fit.
         """
         check_is_fitted(self)
         tensor = as_tensor(coefficients, "coefficients", self.degree, self.n_features_in_)

@@ -33,6 +33,11 @@ class BernsteinTarget(Target):
     transformer : BernsteinTransformer
         Lattice and box, with one row of its `feature_range` for each variable.
 
+    Raises
+    ------
+    TypeError
+        If `function` cannot be called, or `transformer` is no BernsteinTransformer.
+
     See Also
     --------
     skdp.release : Releases the function.

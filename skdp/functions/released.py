@@ -61,6 +61,15 @@ class ReleasedRegressor(RegressorMixin, ReleasedFunction):
         The basis, fitted.
     coefficients : ndarray of shape (n_basis,) or (n_basis, n_outputs)
         As returned by its ``coefficients``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import BernsteinTransformer
+    >>> from skdp.functions import ReleasedRegressor
+    >>> bernstein = BernsteinTransformer(degree=2, feature_range=(0, 1)).fit(np.zeros((1, 1)))
+    >>> ReleasedRegressor(bernstein, np.array([0.0, 0.5, 1.0])).predict([[0.25]])
+    array([0.25])
     """
 
     predict = ReleasedFunction.evaluate
@@ -77,6 +86,16 @@ class ReleasedClassifier(ClassifierMixin, ReleasedFunction):
         One column for each class; for two classes, that of the second one alone.
     classes : ndarray of shape (n_classes,)
         The class labels, which are public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import BernsteinTransformer
+    >>> from skdp.functions import ReleasedClassifier
+    >>> bernstein = BernsteinTransformer(degree=1, feature_range=(0, 1)).fit(np.zeros((1, 1)))
+    >>> released = ReleasedClassifier(bernstein, np.array([-1.0, 2.0]), np.array(["no", "yes"]))
+    >>> released.predict([[0.0], [0.5], [1.0]])
+    array(['no', 'yes', 'yes'], dtype='<U3')
     """
 
     def __init__(

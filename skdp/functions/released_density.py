@@ -44,6 +44,11 @@ class ReleasedDensity(ReleasedFunction):
         The integral by which they were divided; 0 where no coefficient was positive and the uniform
         density was taken.
 
+    Raises
+    ------
+    ValueError
+        If a coefficient is negative or not finite, all are zero, or their number is wrong.
+
     Examples
     --------
     >>> import numpy as np

@@ -71,6 +71,24 @@ class ExpectedScore:
         How well each task can be predicted, in the terms of its maker; None without accuracies.
     expect : dict of str to float or None, default=None
         The ``majority`` and the ``exact`` score that somebody expects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skdp import LaplaceMechanism, PrivateEstimator, RandomTaskOracle, SensitivitySampler
+    >>> X_public = np.random.default_rng(0).normal(size=(500, 3))
+    >>> oracle = RandomTaskOracle(X_public, classes=[0, 1])
+    >>> model = PrivateEstimator(
+    ...     LogisticRegression(C=0.1),
+    ...     mechanism=LaplaceMechanism(epsilon=1.0),
+    ...     sensitivity=SensitivitySampler(oracle, gamma=0.2, random_state=0),
+    ... )
+    >>> expected = model.plan(n_samples=500).expected_score
+    >>> expected.at(majority=0.7, exact=0.85)
+    0.8... +- 0.0...
+    >>> 0.7 < expected.break_even(majority=0.7) < 0.8
+    True
     """
 
     private: Matrix

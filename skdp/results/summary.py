@@ -57,6 +57,19 @@ class ReleaseSummary:
         How to read the numbers, below the table.
     title : str, default=""
         What was released, above the names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import LaplaceMechanism, release
+    >>> X, mechanism = np.random.default_rng(0).uniform(size=100), LaplaceMechanism(1.0)
+    >>> released = release(np.mean, X, mechanism=mechanism, sensitivity=0.01, names=["age"])
+    >>> print(released.summary())
+    Differential privacy: epsilon=1
+    ...
+                      value   std. error
+    value[age]       0...          0.014
+    ...
     """
 
     promise: str

@@ -93,10 +93,18 @@ class PrivateSearchCV(PrivateModel):
 
     Notes
     -----
-    Each record is scored by a copy of the model that has seen no other one, or by classes whose
-    prediction reads no other one. A run that fails counts as the best, and ends the search. A delta
-    becomes `n_runs` times as large, and of a gamma each candidate has an equal share: the page on
-    private search has the proofs.
+    A run is private. If the record that differs is fitted, the released model is private, and its
+    score is that of equal records. If it is scored, the law of the model is the same, and the sum
+    of the scores, which gets the noise, changes by at most 1: each record is scored by a copy of
+    the model that has seen no other one, or by classes whose prediction reads no other one.
+
+    The number of runs has ``P(K = k) = p (1 - p)**(k - 1)`` with p = 1 / `n_runs`, whatever the
+    data. Let q be the probability that a run has score s and a model in a set B, u that its score
+    is above s, and v that it is at least s. The first of the best runs has score s and a model in B
+    with probability ``p q / ((p + (1 - p) u) (p + (1 - p) v))``. Each of these three factors
+    changes by at most exp(epsilon), so the whole does by exp(3 epsilon) at most. A run that fails
+    counts as the best, and ends the search. A delta becomes `n_runs` times as large, and of a gamma
+    each candidate has an equal share; the user guide has the proofs.
 
     The time that a search takes tells the number of runs: do not let others measure it.
 
@@ -145,9 +153,30 @@ class PrivateSearchCV(PrivateModel):
     def fit(self, X: Container, y: Container = None, sample_weight: None = None) -> Self:
         """Fit and score random candidates privately, and keep the best.
 
-        Before that, all is settled and tried on public or made-up records, and the budget pays. If
-        anything fails, the search is as before. It raises what :meth:`PrivateEstimator.fit` does.
-        Scores take no `sample_weight`.
+        Before that, all is settled and tried on public or made-up records, and the budget pays.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n_samples, n_features)
+            The private records.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
+            The private responses.
+        sample_weight : None, default=None
+            Scores take no weights.
+
+        Returns
+        -------
+        self : PrivateSearchCV
+            Fitted. If anything fails it is as before.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter, an oracle or the data break a rule.
+        BudgetExceededError, LedgerError
+            If the budget does not allow the search, or cannot be read. Nothing is then looked at.
+        PrivateEvaluationError
+            If a candidate cannot be fitted to the private data. The budget has paid.
         """
         if sample_weight is not None:
             raise TypeError("PrivateSearchCV takes no sample_weight in fit. Got sample_weight.")

@@ -73,6 +73,11 @@ class KnownSensitivity(Settled):
         What becomes of missing numbers, such as "missing numbers count as 0". With `ranges` it
         is known.
 
+    Raises
+    ------
+    ValueError
+        If a number is out of range or the norm is unknown.
+
     Examples
     --------
     >>> from skdp.bounds import mean_bound

@@ -131,6 +131,18 @@ def order_statistic(
     OrderStatistic
         Passing its `gamma` and `n_pairs` back gives the same order statistic again.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, or `gamma` below what the pairs can promise.
+
+    Notes
+    -----
+    The fresh pair is missed when at least k of the others lie strictly below it. Among m + 1 values
+    at most m + 1 - k have k or more strictly below them, and each is equally likely to be the fresh
+    one, so in the exact rule a miss has probability at most :math:`1 - k/(m+1)`. The user guide has
+    all three proofs and a comparison.
+
     References
     ----------
     .. [1] Rubinstein and Aldà, "Pain-Free Random Differential Privacy with Sensitivity Sampling",

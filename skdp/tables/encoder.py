@@ -37,6 +37,17 @@ class ClassTableEncoder(TransformerMixin, BaseEstimator):
         Released log odds of each column.
     n_cells : int
         The most cells of a Number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.tables.columns import Category
+    >>> from skdp.tables.encoder import ClassTableEncoder
+    >>> from skdp.tables.schema import Schema
+    >>> schema = Schema({"smokes": Category(["no", "yes"])}, classes=[0, 1])
+    >>> encoder = ClassTableEncoder(schema, [np.array([[0.0, -1.5], [0.0, 0.9]])], n_cells=2)
+    >>> encoder.transform([["yes"], ["no"], [None]]).tolist()
+    [[0.3], [-0.5], [-0.5]]
     """
 
     def __init__(self, schema: Schema, log_odds: Sequence[Table], n_cells: int):

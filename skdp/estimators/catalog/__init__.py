@@ -128,6 +128,13 @@ def register(
         ``align(values, public_fit)`` returns the released values, a dict by name, in a canonical
         form, such as with the signs and the order that they have in the public fit.
 
+    Raises
+    ------
+    TypeError
+        If `kind` is no class.
+    ValueError
+        If the class is one that the library decides about itself.
+
     Examples
     --------
     >>> import numpy as np
