@@ -63,7 +63,8 @@ BETWEEN_PARTS = {
     ColumnsTarget: {"proved", "read"},
     skdp.ReleasePlan: {"score_with", "simulate", "simulate_tasks"},
     skdp.PrivateEstimator: {"least_spend"},
-    skdp.SensitivitySampler: {"draw_seed", "shaken_pilots"},
+    skdp.SensitivitySampler: {"draw_seed", "order_statistic", "pilots", "shaken_pilots"},
+    skdp.RandomTaskOracle: {"rule_scores"},
     skdp.accounting.PrivacyAccountant: {"rehearse"},
 }
 

@@ -79,11 +79,9 @@ class SampleAndAggregate(BaseEstimator):
 
     Notes
     -----
-    *Proof of the bound.* The blocks are cut by positions, so two neighboring datasets differ in one
-    block. The encoded scores of a block are a function of this block and of public things: the
-    estimator is cloned, and its seeds and the global generators of Python and numpy are set before
-    each fit. They lie in the ball. So k - 1 terms of the sum are equal, and one moves between two
-    points of the ball.
+    The bound is proved in the user guide. It takes the scores of a block to depend on the block and
+    on public things alone: the estimator is cloned, and its seeds and the global generators of
+    Python and numpy are set before each fit.
 
     A block that cannot be pickled, or on which the fit fails or gives numbers that are not finite,
     counts as a public constant, and a block of one class as this class. No error, message or number

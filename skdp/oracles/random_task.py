@@ -198,20 +198,7 @@ class RandomTaskOracle(ShippedOracle):
         return self._classes[self._codes(values, len(rows), rng)]
 
     def rule_scores(self, n_rules: int, rng: Generator) -> NDArray[np.float64]:
-        """Return the scores of random rules at all records.
-
-        Parameters
-        ----------
-        n_rules : int
-            Number of rules.
-        rng : numpy.random.Generator
-            Source of the rules.
-
-        Returns
-        -------
-        ndarray of shape (n_rules, n_records)
-            Of mean 0 and variance 1 in each row.
-        """
+        """Return scores of random rules at all records, a row of mean 0 and variance 1 for each."""
         return self._scores(self._values, n_rules, rng)
 
     def _scores(self, values: Container, n_rules: int, rng: Generator) -> NDArray[np.float64]:

@@ -350,6 +350,13 @@ def release_oracle(
     ReleasedOracle
         With the attributes `tables_`, `encoder_` and `guarantee_`.
 
+    Raises
+    ------
+    ValueError, TypeError
+        If the records, their types or the mechanism do not suit the schema.
+    BudgetExceededError, LedgerError
+        As :meth:`PrivateEstimator.fit`.
+
     See Also
     --------
     ClassTables : The same for an estimator.

@@ -93,18 +93,10 @@ class PrivateSearchCV(PrivateModel):
 
     Notes
     -----
-    A run is private. If the record that differs is fitted, the released model is private, and its
-    score is that of equal records. If it is scored, the law of the model is the same, and the sum
-    of the scores, which gets the noise, changes by at most 1: each record is scored by a copy of
-    the model that has seen no other one, or by classes whose prediction reads no other one.
-
-    The number of runs has ``P(K = k) = p (1 - p)**(k - 1)`` with p = 1 / `n_runs`, whatever the
-    data. Let q be the probability that a run has score s and a model in a set B, u that its score
-    is above s, and v that it is at least s. The first of the best runs has score s and a model in B
-    with probability ``p q / ((p + (1 - p) u) (p + (1 - p) v))``. Each of these three factors
-    changes by at most exp(epsilon), so the whole does by exp(3 epsilon) at most. A run that fails
-    counts as the best, and ends the search. A delta becomes `n_runs` times as large, and of a gamma
-    each candidate has an equal share; the user guide has the proofs.
+    Each record is scored by a copy of the model that has seen no other one, or by classes whose
+    prediction reads no other one. A run that fails counts as the best, and ends the search. A delta
+    becomes `n_runs` times as large, and of a gamma each candidate has an equal share: the page on
+    private search has the proofs.
 
     The time that a search takes tells the number of runs: do not let others measure it.
 

@@ -162,20 +162,7 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
         self.random_state = random_state
 
     def order_statistic(self, few: bool = False, n_strata: int = 1) -> OrderStatistic:
-        """Choose the order statistic, or refuse the parameters.
-
-        Parameters
-        ----------
-        few : bool, default=False
-            Whether to take few pairs, as for a code whose pairs take two calls each.
-        n_strata : int, default=1
-            Number of strata.
-
-        Returns
-        -------
-        OrderStatistic
-            Which of how many norms is the estimate.
-        """
+        """Choose the order statistic, or refuse the parameters; `few` is for pairs of two fits."""
         rule = "be 'auto', 'classes', 'labels', 'thirds' or None"
         known = self.strata in ["auto", *LAYOUTS]
         clips = self.clip in ["ranges", None]
@@ -287,18 +274,8 @@ class SensitivitySampler(Sensitivity, BaseEstimator):
 
         They are drawn like the pairs of `sample`, without strata, and are not among them, so the
         promise does not depend on what is learned. There are at most 1000, and at most 2^25
-        differences in all.
-
-        Parameters
-        ----------
-        target, n_samples, schema : Target or callable, int, DatasetForm or None
-            As for `sample`.
-
-        Returns
-        -------
-        values, differences : ndarray of shape (n_evaluated, d)
-            The first value of each pair, raveled, and its difference from the second. Pairs that
-            fail are left out.
+        differences in all. Returned are the first value of each pair, raveled, and its difference
+        from the second. Pairs that fail are left out.
         """
         source, _, rows = self._prepare(as_target(target), n_samples, schema, PILOT)
         n_later = self.order_statistic(few=rows is None).n_pairs
