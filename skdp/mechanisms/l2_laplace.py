@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from skdp.core.types import ByteSource
 from skdp.mechanisms.additive import AdditiveMechanism
+from skdp.mechanisms.base import CodeParameter
 from skdp.mechanisms.discrete import MAX_SCALE, discrete_l2_laplace
 from skdp.mechanisms.noise import Lattice, lattice_scale
 
@@ -64,6 +65,10 @@ class L2LaplaceMechanism(AdditiveMechanism):
 
     order: ClassVar[int] = 2
     most_values: ClassVar[int | None] = MOST_VALUES
+
+    # else Python would name the base where epsilon is forgotten
+    def __init__(self, epsilon: float, *, code: CodeParameter = "auto", shift: float = 0.2):
+        super().__init__(epsilon, code=code, shift=shift)
 
     def _kurtosis(self, n_values: int) -> float:
         return 6 / (n_values + 1)

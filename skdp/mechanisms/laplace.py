@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from skdp.core.guarantee import NoiseLaw
 from skdp.core.types import ByteSource
 from skdp.mechanisms.additive import AdditiveMechanism
+from skdp.mechanisms.base import CodeParameter
 from skdp.mechanisms.discrete import discrete_laplace
 from skdp.mechanisms.noise import Lattice, lattice_scale
 
@@ -72,6 +73,10 @@ class LaplaceMechanism(AdditiveMechanism):
     """
 
     order: ClassVar[int] = 1
+
+    # else Python would name the base where epsilon is forgotten
+    def __init__(self, epsilon: float, *, code: CodeParameter = "auto", shift: float = 0.2):
+        super().__init__(epsilon, code=code, shift=shift)
 
     @property
     def noise_law(self) -> NoiseLaw | None:
