@@ -49,6 +49,7 @@ class Cell(NamedTuple):
     route: str
     epsilon: float
     error: float
+    near: float  # share of single releases within two of the stated deviations
     is_worthless: bool
     warned: tuple[bool, bool, bool]  # with nothing, the majority, and both stated
 
@@ -127,14 +128,16 @@ def cells_of(rows: np.ndarray, name: str, options: argparse.Namespace) -> Iterat
             point = {"majority": majority, "exact": exact}
             for title, each in plans.items():
                 expected, real = each.expected_score, float(np.mean(scores))
-                told = expected.at(**point).score
+                told = expected.at(**point)
+                near = np.mean(np.abs(np.array(scores) - told.score) <= 2 * told.deviation)
                 stated = (None, {"majority": majority}, point)
                 warned = tuple(not expected.expecting(guess).is_worth for guess in stated)
-                yield Cell(title, epsilon, told - real, real <= majority + 0.01, warned)
+                worthless = real <= majority + 0.01
+                yield Cell(title, epsilon, told.score - real, near, worthless, warned)
                 print(
                     f"{name}, {type(model.estimator).__name__}, {title}, epsilon {epsilon:g}: "
                     f"majority {majority:.3f} exact {exact:.3f} real {real:.3f} expected "
-                    f"{told:.3f}",
+                    f"{told.score:.3f} +- {told.deviation:.3f}",
                     flush=True,
                 )
 
@@ -164,9 +167,10 @@ def main() -> None:
         for epsilon in options.epsilons:
             errors = np.array([cell.error for cell in cells if cell.epsilon == epsilon])
             square = np.sqrt(np.mean(errors**2))
+            near = np.mean([cell.near for cell in cells if cell.epsilon == epsilon])
             print(
                 f"{route}, epsilon {epsilon:g}: root mean square {square:.3f}, "
-                f"mean {errors.mean():+.3f}, of {len(errors)}"
+                f"mean {errors.mean():+.3f}, of {len(errors)}; within 2 deviations {near:.2f}"
             )
         right = np.mean(
             [[each == cell.is_worthless for each in cell.warned] for cell in cells], axis=0
