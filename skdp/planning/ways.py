@@ -117,9 +117,11 @@ class Kind:
         """Return the target for a code that is learned from pilots, or for what has a size."""
         return target
 
-    def known_target(self, estimator: Estimator, public: Public) -> Any:
-        """Make the target whose sensitivity is known on paper."""
-        return KnownTarget(estimator, public.fit, public.n_samples)
+    def known_target(
+        self, estimator: Estimator, public: Public, mechanism: Mechanism | None
+    ) -> Any:
+        """Make the target whose sensitivity is known on paper, and that suits a mechanism."""
+        return KnownTarget(estimator, public.fit, public.n_samples, mechanism)
 
 
 class Taught(Kind):
@@ -178,7 +180,9 @@ class OnLattice(Kind):
     def target(self, estimator: Estimator, public: Public) -> Target:
         return name_weights(FittedFunctionTarget(estimator, self.release, public.fit), public)
 
-    def known_target(self, estimator: Estimator, public: Public) -> Any:
+    def known_target(
+        self, estimator: Estimator, public: Public, mechanism: Mechanism | None
+    ) -> Any:
         n_samples, X = public.n_samples, public.dataset.X
         return KnownDensityTarget(estimator, self.release, public.fit, n_samples, X)
 
@@ -454,7 +458,9 @@ class Derived(Proved):
         return sensitivity.with_prior(None)  # the public fit is made without a prior
 
     def make_target(self, public: Public) -> Any:
-        target, given = self.kind.known_target(self.given.estimator, public), self.given
+        given = self.given
+        suited_to = given.mechanism if given.prior is None else None  # a prior brings its own code
+        target = self.kind.known_target(given.estimator, public, suited_to)
         if given.prior is None and is_perturbed(target, given.mechanism):
             parts = given.estimator, public.fit, public.n_samples
             target = PerturbedTarget(*parts, mechanism=given.mechanism)
