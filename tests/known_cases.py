@@ -26,7 +26,7 @@ from skdp import (
     PrivateEstimator,
 )
 from skdp.estimators.known.squares import LeastSquares
-from skdp.estimators.known.two_classes import TwoClassMoments
+from skdp.estimators.known.two_classes import MomentsOfResponse, TwoClassMoments
 from skdp.estimators.known_target import KnownTarget
 
 BALL, SMALL, LARGE = [ClipNorm(1.0)], [ClipNorm(0.3)], [ClipNorm(5.0)]
@@ -57,6 +57,8 @@ CASES = [
     (BOTH, MomentClassifier(), 2, 0.9, 0.95),
     (BALL, MomentRegressor(y_range=(-3, 11)), 0, 0.95, 0.95),
     (BOX, MomentRegressor(y_range=(0, 1), constant=0), 0, 0.95, 0.95),
+    (LOPSIDED, MomentRegressor(y_range=(-1, 1)), 0, 0.6, 0.95),
+    (BOX, MomentRegressor(y_range=(0, 1), second_moment=np.eye(5)), 0, 0.95, 0.95),
     (BALL, StandardScaler(), None, 0.5, 0.95),
     (LARGE, StandardScaler(), None, 0.5, 0.95),
     (BOX, StandardScaler(), None, 0.95, 0.95),
@@ -95,7 +97,10 @@ def terms(target, X, y):
         first, second = np.triu_indices(rows.shape[1])
         return statistic.scales * rows[:, first] * rows[:, second]
     if isinstance(statistic, TwoClassMoments):
-        signs, squares = (2 * y[:, None] - 1) / math.sqrt(2), np.sum(X**2, axis=1, keepdims=True)
+        signs, squares = 2 * y[:, None] - 1, np.sum(X**2, axis=1, keepdims=True)
+        if isinstance(statistic, MomentsOfResponse):
+            signs = statistic.model._codes(y)
+        signs = signs / math.sqrt(2)
         if statistic.has_products:
             first, second = np.triu_indices(X.shape[1])
             squares = statistic.scales * X[:, first] * X[:, second]

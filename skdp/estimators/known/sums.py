@@ -12,7 +12,7 @@ from sklearn.base import clone
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.catalog.repairs import TINY, on_simplex, positive, raised_divisors
 from skdp.estimators.known.statistics import Front, OfClasses, Products, Statistic
-from skdp.estimators.known.two_classes import TwoClassMoments
+from skdp.estimators.known.two_classes import MomentsOfResponse, TwoClassMoments
 from skdp.estimators.moments import class_codes, with_constant
 
 
@@ -114,6 +114,15 @@ class ResponseMoment(Products):
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         put_moment(released, mean, self.front)
+
+
+def moment_of_response(
+    estimator: Estimator, front: Front, y_range: tuple[float, float] | None
+) -> Statistic:
+    """Return the statistic of a MomentRegressor, with the mean of x if nothing is public."""
+    is_alone = estimator.second_moment is None and estimator.y_range is not None
+    is_alone = is_alone and estimator.constant > 0
+    return (MomentsOfResponse if is_alone else ResponseMoment)(estimator, front, y_range)
 
 
 class ScaledMoments(Products):

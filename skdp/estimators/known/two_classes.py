@@ -1,4 +1,4 @@
-"""Moments of two classes of which nothing public is known; the proofs are in the user guide."""
+"""Moments of two classes, or of a response, with nothing public; proofs are in the user guide."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from sklearn.base import clone
 
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.catalog.repairs import (
@@ -37,11 +38,13 @@ class TwoClassMoments(Statistic):
     name = "class_moments"
     content = "mean of x, of its squares, and of the code of the class times x and a constant"
     has_products = False
+    unit = 1.0  # of the codes, which the moment of the estimator has
 
     def _bound(self, estimator: Estimator) -> None:
         """Choose the largest constant that adds nothing; a proof says why squares add nothing."""
         radius, d = self.front.radius, self.n_features
-        self.classes = estimator.classes_
+        self.model = clone(estimator)
+        self.classes: NDArray = getattr(estimator, "classes_", np.empty(0))
         self.constant = max(estimator.constant, radius / 2)
         self.scales = triangle(np.where(np.eye(d), 1.0, math.sqrt(2)))
         self._measure()
@@ -69,15 +72,19 @@ class TwoClassMoments(Statistic):
         """Bound a change of the mean; the sum of the squares has a term more for each column."""
         return super().bound(order, n_samples, n_more + self.n_features)
 
+    def codes(self, y: NDArray | None) -> Matrix:
+        """Return the code of each record, within [-CODE, CODE]."""
+        return class_codes(2)[np.searchsorted(self.classes, np.asarray(y, self.classes.dtype))]
+
     def __call__(self, X: Container, y: NDArray | None, weights: NDArray | None = None) -> Matrix:
-        labels = np.searchsorted(self.classes, np.asarray(y, dtype=self.classes.dtype))
-        weights = np.ones((len(labels), 1)) if weights is None else weights[:, None]
+        codes = self.codes(y)
+        weights = np.ones((len(codes), 1)) if weights is None else weights[:, None]
         if self.has_products:
             rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
             squares = self.scales * triangle(mean_product(weights * rows, rows))
         else:
             squares = mean_product(weights, X.multiply(X) if sparse.issparse(X) else X * X).sum()
-        of_codes = mean_product(weights * class_codes(2)[labels], with_constant(X, self.constant))
+        of_codes = mean_product(weights * codes, with_constant(X, self.constant))
         parts = of_codes, COMMON * mean_product(weights, X), self.weight * squares
         return np.concatenate([*map(np.ravel, parts)])[None]
 
@@ -99,7 +106,7 @@ class TwoClassMoments(Statistic):
         explained = signal * change @ linalg.pinvh(covariance) @ change
         explained /= max(CODE**2 - share.item() ** 2, LEAST_SIGNAL)
         mean_of_all = np.append(center, 1.0)
-        released.moment_ = np.append(moment, released.constant * share)[None]
+        released.moment_ = self.unit * np.append(moment, released.constant * share)[None]
         released.shrinkage_ = 0.0
         released.second_moment_ = np.outer(mean_of_all, mean_of_all)
         released.second_moment_[:-1, :-1] += covariance * max(explained, 1.0) / signal
@@ -129,6 +136,18 @@ class TwoClassMoments(Statistic):
         learned = most_learned * _signal(squares - typical, noise)
         shrunk = typical + learned * (squares - typical)
         return raised_eigenvalues(shrunk, typical, learned * np.sqrt(noise))
+
+
+class MomentsOfResponse(TwoClassMoments):
+    """The same of a MomentRegressor, whose responses move them most where they are of size 1."""
+
+    is_scaled = False
+    name = "moments"
+    content = "mean of x, of its squares, and of the response times x and a constant"
+    unit = 1 / CODE
+
+    def codes(self, y: NDArray | None) -> Matrix:
+        return CODE * self.model._codes(y)
 
 
 def _signal(numbers: Matrix, noise: Matrix) -> float:
