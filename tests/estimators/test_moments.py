@@ -195,7 +195,6 @@ def off_center(n_samples, rng, n_features=3):
     return 0.6 + 0.06 * X, y
 
 
-@pytest.mark.worth
 @pytest.mark.parametrize(
     ("mechanism", "has_products"),
     [
@@ -204,7 +203,7 @@ def off_center(n_samples, rng, n_features=3):
         (GaussianMechanism(1.0, 1e-5), True),
     ],
 )
-def test_few_columns_off_center_find_the_smaller_class_as_the_plan_says(mechanism, has_products):
+def test_few_columns_off_center_find_the_smaller_class(mechanism, has_products):
     """A guessed variance gave the majority, .66; the exact model has .86."""
     X, y = off_center(23_000, np.random.default_rng(0))
     model = PrivateEstimator(
