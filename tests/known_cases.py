@@ -26,6 +26,7 @@ from skdp import (
     PrivateEstimator,
 )
 from skdp.estimators.known.squares import LeastSquares
+from skdp.estimators.known.two_classes import MomentsOfResponse, TwoClassMoments
 from skdp.estimators.known_target import KnownTarget
 
 BALL, SMALL, LARGE = [ClipNorm(1.0)], [ClipNorm(0.3)], [ClipNorm(5.0)]
@@ -56,6 +57,8 @@ CASES = [
     (BOTH, MomentClassifier(), 2, 0.9, 0.95),
     (BALL, MomentRegressor(y_range=(-3, 11)), 0, 0.95, 0.95),
     (BOX, MomentRegressor(y_range=(0, 1), constant=0), 0, 0.95, 0.95),
+    (LOPSIDED, MomentRegressor(y_range=(-1, 1)), 0, 0.6, 0.95),
+    (BOX, MomentRegressor(y_range=(0, 1), second_moment=np.eye(5)), 0, 0.95, 0.95),
     (BALL, StandardScaler(), None, 0.5, 0.95),
     (LARGE, StandardScaler(), None, 0.5, 0.95),
     (BOX, StandardScaler(), None, 0.95, 0.95),
@@ -72,15 +75,17 @@ CASES = [
     (LARGE, bounded(LinearRegression(fit_intercept=False)), 0, 0.4, 0.95),
     (BOX, bounded(Ridge(alpha=0.1)), 0, 0.4, 0.95),
 ]
+# Where a bound on the L2 norm counts, two classes have the products of all columns released too.
+WITH_PRODUCTS = [BALL, SMALL, LARGE, BOX, LOPSIDED, BOTH]
 N_FEATURES = 5
 
 
-def target_of(clips, estimator, n_classes, n_samples=50):
+def target_of(clips, estimator, n_classes, n_samples=50, mechanism=None):
     rng = np.random.default_rng(0)
     pipeline = make_pipeline(*clips, estimator)
     y = np.arange(60) % n_classes if n_classes else rng.uniform(size=60)
     fitted = pipeline.fit(rng.uniform(size=(60, N_FEATURES)), y)
-    return KnownTarget(estimator, fitted, n_samples)
+    return KnownTarget(estimator, fitted, n_samples, mechanism)
 
 
 def terms(target, X, y):
@@ -91,6 +96,17 @@ def terms(target, X, y):
         rows = statistic.rows(X, y)
         first, second = np.triu_indices(rows.shape[1])
         return statistic.scales * rows[:, first] * rows[:, second]
+    if isinstance(statistic, TwoClassMoments):
+        signs, squares = 2 * y[:, None] - 1, np.sum(X**2, axis=1, keepdims=True)
+        if isinstance(statistic, MomentsOfResponse):
+            signs = statistic.model._codes(y)
+        signs = signs / math.sqrt(2)
+        if statistic.has_products:
+            first, second = np.triu_indices(X.shape[1])
+            squares = statistic.scales * X[:, first] * X[:, second]
+        constant = np.full((len(X), 1), statistic.constant)
+        parts = signs * X, signs * constant, X / math.sqrt(8), statistic.weight * squares
+        return np.hstack(parts)
     codes, features = statistic.codes(y, len(X)), statistic.features(X)
     features = features.toarray() if sparse.issparse(features) else features
     return (codes[:, :, None] * features[:, None, :]).reshape(len(X), -1)

@@ -94,7 +94,13 @@ class KnownTarget(Target):
     preconditions = "that labels, bounds and frozen steps are public"
     records_per_person = 1.0
 
-    def __init__(self, estimator: Estimator, public_fit: Estimator, n_samples: int):
+    def __init__(
+        self,
+        estimator: Estimator,
+        public_fit: Estimator,
+        n_samples: int,
+        mechanism: Any = None,
+    ):
         self.public_fit, model = _copy_without(RECORD_ATTRIBUTES, public_fit)
         self.estimator, self.n_samples, self._model = estimator, n_samples, model
         _, y_range = _learner(public_fit)
@@ -105,6 +111,8 @@ class KnownTarget(Target):
         clips = _last_clips([*flat_steps(self.public_fit)][:-1])
         front = reduce(Front.after, clips, Front(-ends, ends))
         self.statistic: Statistic = _statistic_of(model)(model, front, y_range)
+        if mechanism is not None:
+            self.statistic.suit(mechanism)
         self.y_range = self.statistic.y_range
         self.is_mean = self.statistic.is_mean
         self.steps = PublicSteps(self.public_fit, model.n_features_in_)
@@ -286,7 +294,7 @@ def _learner(estimator: Estimator) -> tuple[Estimator, tuple[float, float] | Non
     return getattr(last, "regressor_", last.regressor), (low, high)
 
 
-def _statistic_of(last: Estimator) -> type[Statistic]:
+def _statistic_of(last: Estimator) -> Callable[..., Statistic]:
     """Return how an estimator is released, or say why no bound is known."""
     entry = entry_of(last)
     if callable(entry.known):

@@ -151,9 +151,10 @@ class MomentClassifier(ClassifierMixin, MomentModel):
     second_moment : array-like of shape (n_features + 1, n_features + 1), or None, default=None
         Public mean of (x, 1)(x, 1)^T; or of x x^T, shape (n_features, n_features), where features
         have mean 0. None takes that of the records of fit: for a private fit those of the oracle.
-        Where the sensitivity is known on paper None takes an isotropic one; of two classes, with no
-        `refit_on`, around the mean of x, which is released too, with half as much noise again:
-        features of mean 0 do better with an identity matrix times their mean square.
+        Where the sensitivity is known on paper None takes an isotropic one; of a response, or of
+        two classes with no `refit_on`, one of released numbers: all of it where a bound on the L2
+        norm counts, up to 64 columns and as many numbers as the mechanism takes, or else its trace
+        and the mean of x.
     classes : array-like of shape (n_classes,) or None, default=None
         The class labels; None takes those that occur in fit.
     refit_on : array-like, sparse or data frame of shape (n_public, n_features), or None, \
@@ -168,7 +169,8 @@ class MomentClassifier(ClassifierMixin, MomentModel):
     second_moment_ : ndarray of shape (n_features + 1, n_features + 1)
         The mean of (x, 1)(x, 1)^T, given or computed, before shrinkage.
     shrinkage_ : float
-        The share by which it is shrunk; 0 where only its isotropic part is known.
+        The share by which it is shrunk; 0 where only its isotropic part is known, or where it is
+        released and already shrunk around the mean of x.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients of the decision function; one row for two classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)

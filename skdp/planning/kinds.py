@@ -35,6 +35,7 @@ from skdp.estimators.trees import LeafTarget, is_tree
 from skdp.functions.bernstein import BernsteinTransformer
 from skdp.functions.fitted_function import FittedFunctionTarget
 from skdp.functions.known_density import KnownDensityTarget, check_known_density
+from skdp.mechanisms.base import Mechanism
 
 MOST_ROWS = 4000  # from which a student learns, times the number of classes
 MOST_NUMBERS = 2**23  # of the probabilities of random rules
@@ -92,9 +93,11 @@ class Kind:
         """Return the target for a code that is learned from pilots, or for what has a size."""
         return target
 
-    def known_target(self, estimator: Estimator, public: Public) -> Any:
-        """Make the target whose sensitivity is known on paper."""
-        return KnownTarget(estimator, public.fit, public.n_samples)
+    def known_target(
+        self, estimator: Estimator, public: Public, mechanism: Mechanism | None
+    ) -> Any:
+        """Make the target whose sensitivity is known on paper, and that suits a mechanism."""
+        return KnownTarget(estimator, public.fit, public.n_samples, mechanism)
 
 
 class Taught(Kind):
@@ -153,7 +156,9 @@ class OnLattice(Kind):
     def target(self, estimator: Estimator, public: Public) -> Target:
         return name_weights(FittedFunctionTarget(estimator, self.release, public.fit), public)
 
-    def known_target(self, estimator: Estimator, public: Public) -> Any:
+    def known_target(
+        self, estimator: Estimator, public: Public, mechanism: Mechanism | None
+    ) -> Any:
         n_samples, X = public.n_samples, public.dataset.X
         return KnownDensityTarget(estimator, self.release, public.fit, n_samples, X)
 

@@ -269,7 +269,9 @@ class Derived(Proved):
         return sensitivity.with_prior(None)  # the public fit is made without a prior
 
     def make_target(self, public: Public) -> Any:
-        target, given = self.kind.known_target(self.given.estimator, public), self.given
+        given = self.given
+        suited_to = given.mechanism if given.prior is None else None  # a prior brings its own code
+        target = self.kind.known_target(given.estimator, public, suited_to)
         if given.prior is None and is_perturbed(target, given.mechanism):
             parts = given.estimator, public.fit, public.n_samples
             target = PerturbedTarget(*parts, mechanism=given.mechanism)

@@ -13,13 +13,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
-from skdp import ClipBox, ClipNorm, MomentClassifier
+from skdp import ClipBox, ClipNorm, GaussianMechanism, MomentClassifier
 from skdp.estimators.known_target import KnownTarget
 from tests.known_cases import (
     AMOUNTS,
     BALL,
     CASES,
     N_FEATURES,
+    WITH_PRODUCTS,
     climb,
     extreme_records,
     norms,
@@ -38,7 +39,29 @@ N_RECORDS = 6000  # of which 4 pairs each are looked at
 def test_no_pair_exceeds_the_bound_and_some_attain_it(
     clips, estimator, n_classes, share_l1, share_l2, order
 ):
-    target = target_of(clips, estimator, n_classes)
+    share = share_l1 if order == 1 else share_l2
+    check_bound(lambda n: target_of(clips, estimator, n_classes, n), n_classes, order, share)
+
+
+@pytest.mark.parametrize("clips", WITH_PRODUCTS)
+@pytest.mark.parametrize("constant", [0.5, 3.0])
+def test_products_add_nothing_in_the_l2_norm(clips, constant):
+    """The bound is the one without them."""
+    mechanism, model = GaussianMechanism(1.0, 1e-5), MomentClassifier(constant=constant)
+
+    def make(n_samples):
+        return target_of(clips, model, 2, n_samples, mechanism)
+
+    plain = target_of(clips, model, 2)
+    assert make(1).shape == (2 * N_FEATURES + 1 + N_FEATURES * (N_FEATURES + 1) // 2,)
+    assert plain.shape == (2 * N_FEATURES + 2,)
+    assert make(1).statistic.l2 == plain.statistic.l2
+    check_bound(make, 2, 2, 0.95)
+
+
+def check_bound(make, n_classes, order, share):
+    """Try records, and pairs of small datasets, on targets for so many records."""
+    target = make(50)
     bound = target.statistic.bound(order, 1)
     rng = np.random.default_rng(order)
     X, y = extreme_records(rng, N_RECORDS, n_classes)
@@ -48,9 +71,9 @@ def test_no_pair_exceeds_the_bound_and_some_attain_it(
         reached = max(reached, norms(added - np.roll(added, shift, axis=0), order).max())
     reached = max(reached, climb(target, order, rng, n_classes))
     assert reached <= bound
-    assert reached >= (share_l1 if order == 1 else share_l2) * bound
+    assert reached >= share * bound
     for n_samples in (1, 7):  # the computed values, whatever the other records are
-        target = target_of(clips, estimator, n_classes, n_samples)
+        target = make(n_samples)
         for start in range(0, 50, 10):
             rows = np.arange(start, start + n_samples)
             parts = (X, y)[: None if n_classes is not None else 1]

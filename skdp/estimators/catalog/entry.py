@@ -77,7 +77,7 @@ class Entry(Traits):
     # why the class, or by ``refuse(estimator)`` this configuration, cannot be released
     refuse: str | Callable[[Estimator], str | None] | None = None
     # the statistic that is released where the sensitivity is known on paper, or why there is none
-    known: type[Statistic] | str | None = None
+    known: Callable[..., Statistic] | str | None = None
 
     @property
     def drop(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ from skdp.estimators.catalog.entry import Entry
 from skdp.estimators.catalog.refused import PREDICT
 from skdp.estimators.known.minimum import LogisticCoefficients, SupportVectorCoefficients
 from skdp.estimators.known.squares import LeastSquares
-from skdp.estimators.known.sums import ClassMoment, ResponseMoment
+from skdp.estimators.known.sums import class_moment, moment_of_response
 
 # Attributes of linear models besides the coefficients: paths, scores, chosen penalties.
 NOT_RELEASED = (
@@ -87,10 +87,10 @@ ENTRIES: dict[str, Entry] = {
         of_means=True,
         lists_labels=True,
         numbers="(k - 1)(d + 1)",
-        known=ClassMoment,
+        known=class_moment,
     ),
     "skdp.estimators.moments.MomentRegressor": Entry(
-        ("moment_",), _derive, of_means=True, numbers="d + 1", known=ResponseMoment
+        ("moment_",), _derive, of_means=True, numbers="d + 1", known=moment_of_response
     ),
     "sklearn.linear_model.SGDOneClassSVM": Entry(("coef_", "offset_"), numbers="d + 1"),
     "sklearn.neural_network MLPClassifier MLPRegressor": Entry(

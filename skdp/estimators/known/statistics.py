@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +89,9 @@ class Statistic(ABC):
     @abstractmethod
     def _bound(self, estimator: Estimator) -> None:
         """Set the bounds, or refuse a configuration without a bound."""
+
+    def suit(self, mechanism: Any) -> None:  # noqa: B027
+        """Add what costs nothing by the norm of the mechanism; by default nothing."""
 
     @abstractmethod
     def __call__(self, X: Container, y: NDArray | None, weights: NDArray | None = None) -> Matrix:

@@ -11,15 +11,9 @@ from sklearn.base import clone
 
 from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.catalog.repairs import TINY, on_simplex, positive, raised_divisors
-from skdp.estimators.known.statistics import Front, OfClasses, Products
+from skdp.estimators.known.statistics import Front, OfClasses, Products, Statistic
+from skdp.estimators.known.two_classes import MomentsOfResponse, TwoClassMoments
 from skdp.estimators.moments import class_codes, with_constant
-
-COMMON = math.sqrt(1 / 8)
-"""Entry that the codes of two classes have in common, which brings the mean of x."""
-SPREAD = 4.0
-"""Variance in the direction in which classes differ, of the mean one: measured are 1 to 8."""
-LEAST_VARIANCE = 0.1  # of the mean square of x, whatever its mean
-LEAST_SIGNAL = 1e-3  # with less the majority is predicted anyway
 
 
 class Counts(OfClasses):
@@ -47,17 +41,15 @@ class Counts(OfClasses):
 
 
 class ClassMoment(OfClasses):
-    """The moment of a MomentClassifier; of two classes and no public records the mean of x too."""
+    """The moment of a MomentClassifier."""
 
     is_scaled = True
     name = "moment_"
     content = "mean product of the code of the class and the features"
 
     def _bound(self, estimator: Estimator) -> None:
-        """Two codes are sqrt 2 apart; the constant cancels within a class, its mean everywhere."""
+        """Two codes are sqrt 2 apart, and the constant cancels within a class."""
         radius, absolute, self.constant = self.front.radius, self.front.absolute, estimator.constant
-        alone = estimator.second_moment is None and estimator.refit_on is None
-        self.learns_mean = alone and len(estimator.classes_) == 2 and self.constant > 0
         super()._bound(estimator)
         table = self._table()
         if len(table) == table.shape[1]:
@@ -65,58 +57,31 @@ class ClassMoment(OfClasses):
             self.content = "column sums of each class, over the number of records"
         length = float(np.linalg.norm(table, axis=1).max())
         longest = float(np.abs(table).sum(axis=1).max())
-        common = COMMON * self.learns_mean
-        apart = length if common else longest
-        if self.learns_mean:  # the largest constant that adds nothing
-            self.constant = max(self.constant, radius * math.sqrt(2 * length**2 - 1))
         self._measure(
             self.n_features + (self.constant > 0),
             math.hypot(radius, self.constant),
-            (longest - common) * (absolute + self.constant) + (apart - longest + common) * absolute,
+            longest * (absolute + self.constant),
             (2 * longest * absolute, 2 * radius * length),
         )
 
     def _table(self) -> Matrix:
-        """Return codes with products [same] - q, q in [0, 1/k]; a common entry brings the mean."""
+        """Return codes with products [same] - q, q in [0, 1/k]."""
         n_classes = len(self.classes)
-        if n_classes > 3:
-            return super()._table()
-        return np.hstack(
-            [class_codes(n_classes), np.full((n_classes, int(self.learns_mean)), COMMON)]
-        )
+        return super()._table() if n_classes > 3 else class_codes(n_classes)
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
-        """Turn the rows into codes; with a mean of x take covariances in the place of moments."""
+        """Turn the rows into codes."""
         codes = class_codes(len(self.classes))
-        if not self.learns_mean:
-            put_moment(released, codes.T @ mean if len(mean) == len(codes) else mean, self.front)
-            return
-        to_classes = np.linalg.inv(self._table().T)
-        to_codes, to_all = codes.T @ to_classes, to_classes.sum(axis=0)
-        noise_of = self.errors if self.usual is None else 0.0  # what a prior decodes is shrunk
-        squares = np.broadcast_to(noise_of, mean.shape) ** 2
-        of_codes, of_all = to_codes**2 @ squares, (to_all**2 @ squares)[:-1]
-        center = (to_all @ mean)[:-1]
-        kept = _signal(center, of_all)
-        center = kept * center
-        shares = codes.T @ on_simplex(to_classes @ mean[:, -1] / self.constant)[:, None]
-        moment = (to_codes @ mean)[:, :-1]
-        of_shares = of_codes[:, -1:] / self.constant**2
-        noise = of_codes[:, :-1] + (kept * shares) ** 2 * of_all + center**2 * of_shares
-        signal = _signal(moment - shares * center, noise)
-        released.moment_ = np.hstack([moment, released.constant * shares])
-        within = self.front.squares
-        within = within * max(1 - np.sum(center**2) / within.sum(), LEAST_VARIANCE)
-        released.shrinkage_ = 0.0
-        second = np.diag(np.append(SPREAD * within / max(signal, LEAST_SIGNAL), 0.0))
-        mean_of_all = np.append(center, 1.0)
-        released.second_moment_ = second + np.outer(mean_of_all, mean_of_all)
+        put_moment(released, codes.T @ mean if len(mean) == len(codes) else mean, self.front)
 
 
-def _signal(numbers: Matrix, noise: Matrix) -> float:
-    """Return which share of the squares of numbers is no noise, as James and Stein estimate it."""
-    size = np.sum(numbers**2)
-    return max(0.0, 1 - float(np.sum(noise) / size)) if size > 0 else 0.0
+def class_moment(
+    estimator: Estimator, front: Front, y_range: tuple[float, float] | None
+) -> Statistic:
+    """Return the statistic of a MomentClassifier, with the mean of x if nothing is public."""
+    alone = estimator.second_moment is None and estimator.refit_on is None
+    is_pair = alone and len(estimator.classes_) == 2 and estimator.constant > 0
+    return (TwoClassMoments if is_pair else ClassMoment)(estimator, front, y_range)
 
 
 def put_moment(released: Estimator, moment: Matrix, front: Front) -> None:
@@ -149,6 +114,15 @@ class ResponseMoment(Products):
 
     def put(self, released: Estimator, mean: Matrix, n_samples: int) -> None:
         put_moment(released, mean, self.front)
+
+
+def moment_of_response(
+    estimator: Estimator, front: Front, y_range: tuple[float, float] | None
+) -> Statistic:
+    """Return the statistic of a MomentRegressor, with the mean of x if nothing is public."""
+    is_alone = estimator.second_moment is None and estimator.y_range is not None
+    is_alone = is_alone and estimator.constant > 0
+    return (MomentsOfResponse if is_alone else ResponseMoment)(estimator, front, y_range)
 
 
 class ScaledMoments(Products):
