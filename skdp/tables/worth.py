@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, softmax
 
 from skdp.core.types import Matrix
 from skdp.mechanisms.noise import byte_source
-from skdp.tables.law import draw_cells, kernel_of_cells
+from skdp.tables.columns import Number
+from skdp.tables.law import MOST, draw_cells, kernel_of_cells
 from skdp.tables.release import Design
 
 STRENGTHS = (1.0, 4.0, 12.0)  # variances of the log odds of a record
@@ -17,13 +22,22 @@ N_RELEASES, MANY_COLUMNS = 3, 20  # releases of each table; one where there are 
 N_SCORED = 2000  # records
 
 
+SLOPES = (0.3, 1.0, 4.0, 16.0)  # variances of the log odds of a record, by a deviation of y
+N_VALUES, WIDE = 100, 3.0  # values of a made-up response; its range is so many times too wide
+PLACES = (np.arange(N_VALUES) + 0.5) / N_VALUES
+MIDDLE, TAILED = 0.5 + ndtri(PLACES) / (4 * WIDE), -np.log1p(-PLACES) / (4 * WIDE)
+"""Quantiles of a made-up response in units of its range."""
+
+
 @lru_cache(maxsize=64)
 def expected_scores(design: Design) -> Matrix:
-    """Return the accuracy of a release, the exact model and a guess, a row for each made-up law.
+    """Return the score of a release, the exact model and a guess, a row for each made-up law.
 
     Columns act one by one. The log odds of a cell are normal, and the share of a column in their
     variance goes with 1 / rank. The model is the law of the tables itself: no estimator is fitted.
     """
+    if design.cells is not None:
+        return np.array([_regression(design, *each) for each in product((MIDDLE, TAILED), SLOPES)])
     k = design.n_classes
     shares = np.full(k, 1 / k), np.append(LARGE, np.full(k - 1, (1 - LARGE) / (k - 1)))
     return np.array([_scores(design, share, each) for share in shares for each in STRENGTHS])
@@ -54,3 +68,64 @@ def _scores(design: Design, share: Matrix, strength: float) -> list[float]:
         oracle = design.oracle(design.noise.add(tables, source), None, "array")
         found.append(accuracy(oracle.sizes_, [odds for _, odds in oracle.laws_]))
     return [float(np.mean(found)), accuracy(share, [*map(np.log, laws)]), float(share.max())]
+
+
+@dataclass(frozen=True)
+class MadeUpTable:
+    """Counts of columns by the values of a response, of which a release merges some."""
+
+    values: Matrix
+    tables: list[NDArray[np.int64]]
+    response: Number
+
+    def cut(self, response: Number) -> MadeUpTable:
+        """Return the same table with other cells of the response."""
+        return replace(self, response=response)
+
+    def responses(self) -> NDArray[np.int64]:
+        """Count the records of each cell of the response."""
+        return self.counts()[0].sum(axis=0)
+
+    def counts(self, *_: object) -> list[NDArray[np.int64]]:
+        """Count the records of each cell of a column and of the response."""
+        cells, size = self.response.cells(self.values, 0), self.response.n_cells(0)
+        return [table @ np.eye(size, dtype=np.int64)[cells] for table in self.tables]
+
+
+def _regression(design: Design, quantiles: Matrix, slope: float) -> list[float]:
+    """Make up a law of records whose log odds are linear in y, and score releases in R2."""
+    rng, source, columns = np.random.default_rng(0), byte_source(0), design.schema.columns.values()
+    assert design.cells is not None
+    response = design.cells.number
+    values = response.clipped(response.from_unit(quantiles))
+    normal = ndtri(PLACES)
+    ranks, laws = 1 / (rng.permutation(len(columns)) + 1), []
+    for column, rank in zip(columns, ranks, strict=True):
+        size = column.n_cells(MOST)
+        kernel = kernel_of_cells(size if column.ordered else 1)
+        slopes = rng.normal(size=(size // len(kernel), len(kernel))) @ np.linalg.cholesky(kernel).T
+        odds = np.sqrt(slope * rank / ranks.sum()) * slopes.reshape(-1, 1) * normal
+        law = rng.dirichlet(np.ones(size))[:, None] * np.exp(odds)
+        laws.append(law / law.sum(axis=0))
+    sizes = zip(laws, design.sizes, strict=True)  # cells that are released are unions of these
+    coarse = [np.arange(len(law)) * size // len(law) for law, size in sizes]
+    labels = rng.integers(N_VALUES, size=N_SCORED)
+    cells, y = [draw_cells(law, labels, rng) for law in laws], values[labels]
+
+    def r_squared(prior: Matrix, odds: list[Matrix], cells: list, values: Matrix) -> float:
+        score = np.log(prior) + sum(each[x] for each, x in zip(odds, cells, strict=True))
+        return float(1 - np.mean((y - softmax(score, axis=1) @ values) ** 2) / np.var(y))
+
+    prior = np.full(N_VALUES, 1 / N_VALUES)
+    exact = r_squared(prior, [*map(np.log, laws)], cells, values)
+    parts = zip(laws, coarse, strict=True)
+    laws = [np.add.reduceat(law, np.unique(each, return_index=True)[1]) for law, each in parts]
+    cells = [each[x] for each, x in zip(coarse, cells, strict=True)]
+    found = []
+    for _ in range(N_RELEASES if len(laws) <= MANY_COLUMNS else 1):
+        counts = rng.multinomial(design.n_records, np.full(N_VALUES, 1 / N_VALUES))
+        tables = [np.column_stack([*map(rng.multinomial, counts, law.T)]) for law in laws]
+        oracle = design.release(MadeUpTable(values, tables, response), source, "array")
+        odds = [odds for _, odds in oracle.laws_]
+        found.append(r_squared(oracle.sizes_, odds, cells, oracle.response_[1]))
+    return [float(np.mean(found)), exact, 0.0]
