@@ -93,7 +93,7 @@ def warn_of_worth(plan: ReleasePlan) -> None:
     elif expected is not None and not (
         expected.is_worth or (has_tables and expected.scoring == "accuracy")
     ):
-        said = f"expected {expected.scoring}: {expected.line.removeprefix(expected.scoring)}"
+        said = f"expected {expected.scoring}: {expected.line.removeprefix('R² ')}"
         if expected.rows and expected.expect is None:
             said = f"it beats {expected.break_evens}"
     else:

@@ -22,7 +22,7 @@ N_RELEASES, MANY_COLUMNS = 3, 20  # releases of each table; one where there are 
 N_SCORED = 2000  # records
 
 
-SLOPES = (0.3, 1.0, 4.0, 16.0)  # variances of the log odds of a record, by a deviation of y
+R_SQUARED, N_MADE = (0.02, 0.2, 0.5, 0.85), 20_000  # of the columns; records of their law
 N_VALUES, WIDE = 100, 3.0  # values of a made-up response; its range is so many times too wide
 PLACES = (np.arange(N_VALUES) + 0.5) / N_VALUES
 MIDDLE, TAILED = 0.5 + ndtri(PLACES) / (4 * WIDE), -np.log1p(-PLACES) / (4 * WIDE)
@@ -37,7 +37,9 @@ def expected_scores(design: Design) -> Matrix:
     variance goes with 1 / rank. The model is the law of the tables itself: no estimator is fitted.
     """
     if design.cells is not None:
-        return np.array([_regression(design, *each) for each in product((MIDDLE, TAILED), SLOPES)])
+        return np.array(
+            [_regression(design, *each) for each in product((MIDDLE, TAILED), R_SQUARED)]
+        )
     k = design.n_classes
     shares = np.full(k, 1 / k), np.append(LARGE, np.full(k - 1, (1 - LARGE) / (k - 1)))
     return np.array([_scores(design, share, each) for share in shares for each in STRENGTHS])
@@ -92,40 +94,43 @@ class MadeUpTable:
         return [table @ np.eye(size, dtype=np.int64)[cells] for table in self.tables]
 
 
-def _regression(design: Design, quantiles: Matrix, slope: float) -> list[float]:
-    """Make up a law of records whose log odds are linear in y, and score releases in R2."""
+def _regression(design: Design, quantiles: Matrix, r_squared: float) -> list[float]:
+    """Make up records whose columns add up to y, but for an error, and score releases in R2.
+
+    The columns are independent, and y is transformed to these quantiles. The law of a column
+    given y is that of the records, and a release counts draws of this law.
+    """
     rng, source, columns = np.random.default_rng(0), byte_source(0), design.schema.columns.values()
     assert design.cells is not None
-    response = design.cells.number
-    values = response.clipped(response.from_unit(quantiles))
-    normal = ndtri(PLACES)
-    ranks, laws = 1 / (rng.permutation(len(columns)) + 1), []
+    response, ranks = design.cells.number, 1 / (rng.permutation(len(columns)) + 1)
+    values, normal = response.clipped(response.from_unit(quantiles)), ndtri(PLACES)
+    cells, signal = [], np.zeros(N_MADE)
     for column, rank in zip(columns, ranks, strict=True):
         size = column.n_cells(MOST)
         kernel = kernel_of_cells(size if column.ordered else 1)
-        slopes = rng.normal(size=(size // len(kernel), len(kernel))) @ np.linalg.cholesky(kernel).T
-        odds = np.sqrt(slope * rank / ranks.sum()) * slopes.reshape(-1, 1) * normal
-        law = rng.dirichlet(np.ones(size))[:, None] * np.exp(odds)
-        laws.append(law / law.sum(axis=0))
-    sizes = zip(laws, design.sizes, strict=True)  # cells that are released are unions of these
-    coarse = [np.arange(len(law)) * size // len(law) for law, size in sizes]
-    labels = rng.integers(N_VALUES, size=N_SCORED)
-    cells, y = [draw_cells(law, labels, rng) for law in laws], values[labels]
+        effects = rng.normal(size=(size // len(kernel), len(kernel))) @ np.linalg.cholesky(kernel).T
+        cells.append(rng.choice(size, N_MADE, p=rng.dirichlet(np.full(size, 2.0))))
+        effect = effects.ravel()[cells[-1]]
+        signal += np.sqrt(rank) * (effect - effect.mean()) / max(effect.std(), 1e-9)
+    known = np.sqrt(r_squared) * signal / max(signal.std(), 1e-9)
+    hidden = known + np.sqrt(1 - r_squared) * rng.normal(size=N_MADE)
+    labels = hidden.argsort().argsort() * N_VALUES // N_MADE
+    y = values[labels[:N_SCORED]]
 
-    def r_squared(prior: Matrix, odds: list[Matrix], cells: list, values: Matrix) -> float:
-        score = np.log(prior) + sum(each[x] for each, x in zip(odds, cells, strict=True))
-        return float(1 - np.mean((y - softmax(score, axis=1) @ values) ** 2) / np.var(y))
+    def score(logs: Matrix, values: Matrix) -> float:
+        return float(1 - np.mean((y - softmax(logs, axis=1) @ values) ** 2) / np.var(y))
 
-    prior = np.full(N_VALUES, 1 / N_VALUES)
-    exact = r_squared(prior, [*map(np.log, laws)], cells, values)
-    parts = zip(laws, coarse, strict=True)
-    laws = [np.add.reduceat(law, np.unique(each, return_index=True)[1]) for law, each in parts]
-    cells = [each[x] for each, x in zip(coarse, cells, strict=True)]
+    away = (normal - known[:N_SCORED, None]) ** 2 / (2 * (1 - r_squared))
+    exact, laws = score(-away, values), []
+    for place, size in enumerate(design.sizes):  # cells that are released are unions of those
+        cells[place] = cells[place] * size // (cells[place].max() + 1)
+        law = np.bincount(cells[place] * N_VALUES + labels, minlength=size * N_VALUES)
+        laws.append(law.reshape(size, -1) * N_VALUES / N_MADE)
     found = []
     for _ in range(N_RELEASES if len(laws) <= MANY_COLUMNS else 1):
         counts = rng.multinomial(design.n_records, np.full(N_VALUES, 1 / N_VALUES))
         tables = [np.column_stack([*map(rng.multinomial, counts, law.T)]) for law in laws]
         oracle = design.release(MadeUpTable(values, tables, response), source, "array")
-        odds = [odds for _, odds in oracle.laws_]
-        found.append(r_squared(oracle.sizes_, odds, cells, oracle.response_[1]))
+        odds = [odds[x[:N_SCORED]] for (_, odds), x in zip(oracle.laws_, cells, strict=True)]
+        found.append(score(np.log(oracle.sizes_) + sum(odds), oracle.response_[1]))
     return [float(np.mean(found)), exact, 0.0]
