@@ -26,7 +26,7 @@ from skdp.core.schema import DatasetForm, declared, describe_columns, describe_k
 from skdp.core.target import Target, over_persons
 from skdp.core.types import ByteSource, Matrix, Values
 from skdp.estimators.validation import check_labels
-from skdp.exceptions import PrivateEvaluationError
+from skdp.exceptions import PrivateEvaluationError, UtilityWarning
 from skdp.mechanisms.noise import byte_source
 from skdp.oracles.trial import check_is_public
 from skdp.result import Release
@@ -200,7 +200,8 @@ def _package(
     numbers = None if plan.mechanism.chooses else by_name(plan.target, value)
     labels = axis_labels(plan.names, target, None if numbers is None else value, restored)
     code, shape, priors = plan.mechanism.geometry.code, known.shape, None
-    most, conflict, remark = 0.0, "", target.remark(restored)
+    oracle, most, conflict = target.oracle(value, guarantee), 0.0, ""
+    remark = target.remark(restored if oracle is None else oracle)
     if code is not None and shape is not None:
         deviations = code.deviations.reshape(shape)
         planned = plan.mechanism.standard_errors(shape, known.value)
@@ -213,8 +214,10 @@ def _package(
         most = float(far.max(initial=0))
         names = flat_names(numbers, labels)
         conflict = describe_conflict(most, names[far.argmax()] if most else "", guarantee.gamma)
-    for each in filter(None, (conflict if guarantee.gamma else "", remark)):
-        warn(each)
+    if conflict and guarantee.gamma:
+        warn(conflict)
+    if remark:
+        warn(remark, UtilityWarning)
     schema = None if plan.oracle is None else plan.schema  # else it has categories of the data
     mechanism = copy.copy(plan.mechanism)  # that of the plan may be edited
     simulator = Simulator(target, mechanism, known, plan.n_samples, schema, plan.oracle)
@@ -232,5 +235,5 @@ def _package(
         prior_conflict=most,
         warning=" ".join(filter(None, (conflict, remark))),
         repaired=None if target.adds_noise else repaired(restored, numbers),
-        oracle=target.oracle(value, guarantee),
+        oracle=oracle,
     )

@@ -37,10 +37,11 @@ from skdp.mechanisms.noise import byte_source
 from skdp.planning.making import Draft, check_mechanism, least_spend, make_plan
 from skdp.results.expected import MADE_UP_TABLES, ExpectedScore
 from skdp.sensitivity.bounds import KnownSensitivity
-from skdp.tables.columns import Category, Number, cell_names
+from skdp.tables.columns import Category, cell_names
 from skdp.tables.encoder import declared_values, with_categories
 from skdp.tables.engines import EngineTable, engine_table
 from skdp.tables.release import ClassTables, Design, ReleasedOracle, release_tables
+from skdp.tables.response import N_HISTOGRAMS
 from skdp.tables.schema import Schema
 from skdp.tables.values import installed_library, library_of, together
 from skdp.tables.worth import expected_scores
@@ -70,20 +71,23 @@ class TablesTarget(Target):
         self.chosen.recalibrate = chosen.recalibrate and not is_large
         self.n_samples, self.library = example.n_records, library_of(example.X)
         design = self.design
-        self.n_counts = design.n_classes * sum(design.sizes)
+        self.n_counts = sum(map(math.prod, design.shapes))
         self.shape = (self.n_counts + design.n_weights,)
         errors = np.full(self.shape, design.noise.deviation)
         errors[self.n_counts :] = np.nan  # nobody knows them
         self.errors = errors
         d = len(design.sizes)
         self.reach = self.n_samples * design.epsilon / d
+        before = f"{N_HISTOGRAMS} histograms of y and " if design.cells else ""
         stage = ", and a corrected score" if design.n_weights else ", no recalibration" * is_large
         self.released = (
-            f"class tables of {d} columns, {self.n_counts} counts with a standard error of "
-            f"{design.noise.deviation:.3g}{stage}; n epsilon / d is {self.reach:.4g}. Below "
-            f"{LEAST} only the majority is in reach, from {ENOUGH[not design.delta]} on the exact "
-            "model"
+            f"{before}class tables of {d} columns, {self.n_counts} counts with a standard error of "
+            f"{design.noise.deviation:.3g}{stage}; n epsilon / d is {self.reach:.4g}"
         )
+        if self.is_classification:
+            enough = ENOUGH[not design.delta]
+            self.released += f". Below {LEAST} only the majority is in reach, from {enough} on "
+            self.released += "the exact model"
         self.description = f"class tables of {d} columns"
         self.student, self.is_encoded = None, False
         if student is not None:
@@ -94,6 +98,11 @@ class TablesTarget(Target):
         self.key_parts = (*chosen_by, self.n_samples, self.library, self.student, seed)
 
     @property
+    def is_classification(self) -> bool:
+        """Whether labels are predicted."""
+        return isinstance(self.chosen.schema.response, Category)
+
+    @property
     def design(self) -> Design:
         """What is settled of the release."""
         schema, recalibrate = self.chosen.schema, self.chosen.recalibrate
@@ -101,7 +110,7 @@ class TablesTarget(Target):
 
     def bound(self, order: int) -> float:
         """Return how far a record moves the counts: it moves two of each table by one."""
-        return math.sqrt(2 * len(self.chosen.schema.columns)) ** (3 - order)
+        return math.sqrt(2 * self.design.noise.n_tables) ** (3 - order)
 
     def __call__(self, *parts: Container, seed: int, noise: ByteSource | None = None) -> Matrix:
         """Release: look at the records for the tables, and once more for the corrected score."""
@@ -110,17 +119,21 @@ class TablesTarget(Target):
         X, y = Dataset(*parts)[:2]
         chosen = self.chosen.schema, self.mechanism, noise, rng, self.chosen.recalibrate
         released = release_tables(X, y, *chosen)
-        tables = [table.ravel() for table in released.tables_.values()]
+        tables = [table.ravel() for table in (*released.histograms_, *released.tables_.values())]
         weights = [] if released.weights_ is None else [released.weights_]
         return np.concatenate([*tables, *weights])
 
     @property
     def expected_score(self) -> ExpectedScore | None:
-        """The scores of releases of made-up tables, for a classifier."""
-        if isinstance(self.chosen.schema.response, Number):
-            return None
+        """The scores of releases of made-up tables."""
+        scoring = "accuracy" if self.is_classification else "R²"
         private, exact, guess = expected_scores(self.design).T.copy()
-        return ExpectedScore(private, exact, guess, "accuracy", MADE_UP_TABLES)
+        return ExpectedScore(private, exact, guess, scoring, MADE_UP_TABLES)
+
+    def remark(self, restored: object) -> str:
+        """Warn of columns, or of a response, of which nearly all records are in one cell."""
+        assert isinstance(restored, ReleasedOracle)
+        return restored.remark
 
     def with_mechanism(self, mechanism: Mechanism) -> TablesTarget:
         """Return the tables of another budget, to be scored."""
@@ -131,9 +144,9 @@ class TablesTarget(Target):
     def oracle(self, value: Matrix, paid: PrivacyGuarantee | None = None) -> ReleasedOracle:
         """Make the oracle of released numbers."""
         design, numbers = self.design, np.asarray(value)
-        sizes = np.array(design.sizes) * design.n_classes
-        parts = np.split(numbers[: self.n_counts], np.cumsum(sizes)[:-1])
-        tables = [part.reshape(-1, design.n_classes) for part in parts]
+        ends = np.cumsum([*map(math.prod, design.shapes)])
+        parts = zip(np.split(numbers[: self.n_counts], ends[:-1]), design.shapes, strict=True)
+        tables = [part.reshape(shape) for part, shape in parts]
         weights = numbers[self.n_counts :] if design.n_weights else None
         return replace(design.oracle(tables, weights, self.library), guarantee_=paid)
 
@@ -144,9 +157,13 @@ class TablesTarget(Target):
 
     def by_name(self, value: Matrix) -> tuple[Values, AxisLabels]:
         oracle, design = self.oracle(value), self.design
-        classes = cell_names(design.schema.response, design.most)
+        classes = oracle.class_names_
         numbers: Values = {}
         labels: AxisLabels = {}
+        for place, histogram in enumerate(oracle.histograms_):
+            cut = oracle.cells_.of_histogram(oracle.histograms_[:place])
+            title = f"histogram {place + 1} of y"
+            numbers[title], labels[title] = histogram, (None, cell_names(cut, 0))
         for name, table in oracle.tables_.items():
             cells = cell_names(design.schema.columns[name], design.n_cells)
             numbers[str(name)], labels[str(name)] = table, (cells, classes)
@@ -283,11 +300,10 @@ def draft_tables(
     example = declared(example)
     number = public_seed(seed, "random_state", "ClassTables")
     target = TablesTarget(chosen, mechanism, example, estimator, number)
-    if target.reach < LEAST:
+    if target.is_classification and target.reach < LEAST:
         warn(
             f"n epsilon / d is {target.reach:.3g} for n records and d columns. Below {LEAST} only "
-            "the majority, or the mean, may be learned: declare fewer columns, or take a larger "
-            "epsilon.",
+            "the majority may be learned: declare fewer columns, or take a larger epsilon.",
             UtilityWarning,
         )
     order = int(mechanism.geometry.order)

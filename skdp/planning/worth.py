@@ -81,13 +81,19 @@ def _range_of_first_step(
 
 
 def warn_of_worth(plan: ReleasePlan) -> None:
-    """Warn, before anything is paid for, of a release that adds little; class tables warn alone."""
+    """Warn, before anything is paid for, of a release that adds little.
+
+    Class tables of labels warn alone, by n epsilon / d.
+    """
     expected, share = plan.expected_score, plan.share_learned
+    has_tables = plan.target.expected_score is not None
     alone = "public records alone" if expected is None else expected.alone
     if share < (LEAST_SHARE if expected is None else LEAST_SHARE / 10):
         said = f"{share:.1%} of what public fits leave open is learned from the private data"
-    elif expected is not None and not expected.is_worth and plan.target.expected_score is None:
-        said = f"expected {expected.scoring}: {expected.line}"
+    elif expected is not None and not (
+        expected.is_worth or (has_tables and expected.scoring == "accuracy")
+    ):
+        said = f"expected {expected.scoring}: {expected.line.removeprefix('R² ')}"
         if expected.rows and expected.expect is None:
             said = f"it beats {expected.break_evens}"
     else:
@@ -99,6 +105,8 @@ def warn_of_worth(plan: ReleasePlan) -> None:
         "A larger epsilon, more records, fewer numbers (PublicComponents in front), "
         "stronger regularization or a solver with a smaller tol would help."
     )
+    if has_tables:
+        usual = "A larger epsilon, more records or fewer columns would help."
     remedy = " ".join(hints) or usual
     warn(f"The release may be worth no more than {alone}: {said}. {remedy}", UtilityWarning)
 

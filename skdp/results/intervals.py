@@ -132,6 +132,7 @@ class HasIntervals:
     standard_errors: NDArray[np.float64] | Values | None
     prior_errors: NDArray[np.float64] | Values | None
     simulator: Simulator | None
+    oracle: Oracle | None  # of class tables
 
     def predict_interval(
         self,
@@ -283,11 +284,17 @@ class HasIntervals:
         self, n_draws: int | None, random_state: int, of_numbers: bool = False
     ) -> NDArray[np.float64]:
         simulator, value = self.simulator, self._as_released
+        if self.oracle is not None:
+            raise TypeError(
+                "Class tables have no intervals, and no models that are as plausible: leave "
+                "'n_draws' away when you save them. Their summary has the standard error of each "
+                "count."
+            )
         if simulator is None or value is None:
             raise TypeError(
                 "A Release has intervals where it released numbers. Here a response was chosen, or "
-                "the target could not be saved, or it adds its noise itself, as class tables do "
-                f"(their summary has standard errors). Got {type(self.value).__name__}."
+                "the target could not be saved, or it adds its noise itself. Got "
+                f"{type(self.value).__name__}."
             )
         if n_draws is not None:
             check_count("n_draws", n_draws, "Release")

@@ -79,9 +79,14 @@ class Number:
         if self.log:
             first = np.unique(np.ceil(self.from_unit(np.arange(most) / most)))
             return np.append(first[first <= self.high], self.high + 1)
-        n_values = int(self.high - self.low) + 1
+        n_values = int(self.n_values)
         n_cells = min(most, n_values)
         return self.low + np.array([-(-i * n_values // n_cells) for i in range(n_cells + 1)], float)
+
+    @property
+    def n_values(self) -> float:
+        """The number of values, infinite for numbers that are not whole."""
+        return self.high - self.low + 1 if self.integer else np.inf
 
     def n_cells(self, most: int) -> int:
         """Return the number of cells."""

@@ -15,10 +15,10 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import attrgetter, methodcaller, or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,18 @@ class EngineTable(Elsewhere):
         for each in tables:
             self._check_unchanged(each.sum())
         return tables
+
+    def cut(self, response: Number) -> Self:
+        """Return the same table with other cells of the response."""
+        return replace(self, schema=replace(self.schema, y_range=response))
+
+    def responses(self) -> NDArray[np.int64]:
+        """Let the engine count the rows of each cell of a response that is cut."""
+        assert self.y is not None
+        response, kinds = self.schema.response, [_kind(self.types[self.y])]
+        schema = Schema({self.y: response}, classes=[0, 1])  # of which nothing is predicted
+        form: tuple = (self.n_records, 1), [self.y], kinds, self.frame, schema, None, self.types
+        return type(self)(*form).counts([response.n_cells(0)], 0, 0)[0]
 
     def _statement(self, most: int, n_cells: int) -> nw.LazyFrame:
         """Write the counts of all columns as one statement, of which no row is read."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -10,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from skdp.core.plain import as_doubles
 from skdp.core.types import Container, Matrix
 from skdp.sensitivity.preconditions import Ranges, clip
+from skdp.tables.columns import Number
 from skdp.tables.counts import class_tables
 from skdp.tables.encoder import ClassTableEncoder
 from skdp.tables.schema import Schema
@@ -40,6 +43,17 @@ class HeldTable:
             np.add.at(table, tuple(cells), 1)
             return [table]
         return class_tables(cells[:-1], sizes, cells[-1], self.schema.response.n_cells(most))
+
+    def cut(self, response: Number) -> HeldTable:
+        """Return the same records with other cells of the response."""
+        other = copy.copy(self)
+        other.schema = replace(self.schema, y_range=response)
+        return other
+
+    def responses(self) -> NDArray[np.int64]:
+        """Count the records of each cell of a response that is cut."""
+        response = self.schema.response
+        return np.bincount(response.cells(self.y, 0), minlength=response.n_cells(0))
 
     def sums(self, ranges: Ranges, n_steps: int) -> list[int]:
         """Add each column in whole steps of its range; the last number is that of the records."""

@@ -28,17 +28,30 @@ def n_cells_of_numbers(n_records: int, deviation: float) -> int:
 
 
 def class_sizes(noisy: Sequence[Table], n_records: int, deviation: float) -> Matrix:
-    """Return the mean of the class sizes of all tables, by their precisions, on the simplex.
+    """Return the mean of the class sizes of all tables, on the simplex.
 
-    A size of a table of k cells has the variance k sd^2, so the mean has sd^2 / sum(1 / k). No
-    class is smaller than twice this deviation, or .001 n, and it need not be larger than .02 n.
+    No class is smaller than twice its error, or .001 n, and it need not be larger than .02 n.
+    """
+    mean, error = mean_sizes(noisy, deviation)
+    sizes = n_records * project_to_simplex([mean / n_records])[0]
+    sizes = np.maximum(sizes, min(0.02 * n_records, max(1e-3 * n_records, 2 * error)))
+    return sizes * n_records / sizes.sum()
+
+
+def mean_sizes(noisy: Sequence[Table], deviation: float) -> tuple[Matrix, float]:
+    """Return the mean of the class sizes of all tables, by their precisions, and its error.
+
+    A size of a table of k cells has the variance k sd^2, so the mean has sd^2 / sum(1 / k).
     """
     precisions = np.array([1 / len(table) for table in noisy])
     mean = precisions @ np.array([table.sum(axis=0) for table in noisy]) / precisions.sum()
-    sizes = n_records * project_to_simplex([mean / n_records])[0]
-    error = deviation / np.sqrt(precisions.sum())
-    sizes = np.maximum(sizes, min(0.02 * n_records, max(1e-3 * n_records, 2 * error)))
-    return sizes * n_records / sizes.sum()
+    return mean, deviation / float(np.sqrt(precisions.sum()))
+
+
+def is_in_one_cell(counts: Matrix, n_records: int, deviation: float) -> bool:
+    """Whether one count is n but for three deviations of its noise, if these are little of n."""
+    least = 3 * deviation
+    return bool(len(counts) > 1 and n_records - counts.max() <= least <= 0.02 * n_records)
 
 
 def kernel_of_cells(n_cells: int) -> Matrix:

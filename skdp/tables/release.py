@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
+from skdp.core.checks import shown
 from skdp.core.guarantee import RELEASED_LAW, PrivacyGuarantee
 from skdp.core.oracle import Oracle
 from skdp.core.types import ByteSource, Container, Matrix, Seed
@@ -20,7 +22,7 @@ from skdp.mechanisms.base import Mechanism
 from skdp.mechanisms.discrete import MAX_SCALE
 from skdp.tables import correction
 from skdp.tables.budget import Objective, split
-from skdp.tables.columns import Number, cell_names
+from skdp.tables.columns import Category, Number, cell_names
 from skdp.tables.counts import BITS, Table, TableNoise
 from skdp.tables.encoder import ClassTableEncoder
 from skdp.tables.engines import EngineTable
@@ -31,10 +33,13 @@ from skdp.tables.law import (
     draw_cells,
     draw_classes,
     information,
+    is_in_one_cell,
     law_of_column,
     log_odds,
+    mean_sizes,
     n_cells_of_numbers,
 )
+from skdp.tables.response import FEWEST_STEPS, N_HISTOGRAMS, ResponseCells, cells_of_response
 from skdp.tables.schema import Schema
 from skdp.tables.values import library_of, together
 
@@ -61,7 +66,9 @@ class ClassTables(BaseEstimator):
     Notes
     -----
     Replacing a record changes two counts of each of d tables, so the L1 norm by at most 2 d, and
-    the L2 norm by at most sqrt(2 d) (`skdp.tables.counts`). For the correction see
+    the L2 norm by at most sqrt(2 d) (`skdp.tables.counts`). For a regression two histograms of y
+    are released first, with the noise of a table each, and the cells of y in the tables follow them
+    (`skdp.tables.response`). For the correction see
     `skdp.mechanisms.objective`, and for the sum of both `skdp.tables.budget.total_delta`. The rest
     is computed from what is released. It takes n epsilon / d of 100, or of 50 with a delta. An
     interaction of columns, such as their exclusive or, is lost.
@@ -121,6 +128,8 @@ class ReleasedOracle(Oracle):
         The noisy class tables, by column.
     deviation_ : float
         The standard deviation of the noise in each count.
+    histograms_ : tuple of array, default=()
+        Noisy histograms of a response that is a Number, by which its cells were chosen.
     weights_ : array or None, default=None
         Corrected weights of the encoded columns and of a constant 1, for the log odds of the second
         class. None where there are too few records for them.
@@ -136,6 +145,7 @@ class ReleasedOracle(Oracle):
     library: str
     tables_: dict[object, Table] = field(repr=False)
     deviation_: float
+    histograms_: tuple[Table, ...] = field(default=(), repr=False)
     weights_: Matrix | None = field(default=None, repr=False)
     guarantee_: PrivacyGuarantee | None = field(default=None, repr=False)
     independent_records: bool = field(default=True, init=False)
@@ -183,8 +193,54 @@ class ReleasedOracle(Oracle):
     @property
     def class_names_(self) -> list[str]:
         """The classes, or the cells of the response."""
-        most = cells_of_response(self.n_records, self.epsilon, len(self.tables_))
-        return cell_names(self.schema.response, most)
+        return cell_names(self.response_[0], self.n_classes)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, or of cells of the response."""
+        return next(iter(self.tables_.values())).shape[1]
+
+    @cached_property
+    def response_(self) -> tuple[Number | Category, NDArray]:
+        """The response with its cells, and the value of each."""
+        response = self.schema.response
+        if isinstance(response, Category):
+            return response, response.array
+        if not self.histograms_:
+            return response, response.from_unit(response.middles(self.n_classes))
+        return self.cells_.of_tables(self.histograms_)
+
+    @property
+    def cells_(self) -> ResponseCells:
+        """The rule by which histograms cut a response that is a Number."""
+        response, n_steps = self.schema.response, len(self.histograms_[0])
+        assert isinstance(response, Number)
+        return ResponseCells(response, self.n_records, self.deviation_, n_steps, self.n_classes)
+
+    @property
+    def remark(self) -> str:
+        """Say where nearly all records are in one cell, as if the schema were not of the data."""
+        tables = {name: table.sum(axis=1) for name, table in self.tables_.items()}
+        cells = {name: cell_names(self.schema.columns[name], self.n_cells) for name in tables}
+        found = [
+            f"{cells[name][np.argmax(counts)]!r} of {shown(name)}"
+            for name, counts in tables.items()
+            if is_in_one_cell(counts, self.n_records, self.deviation_ * math.sqrt(self.n_classes))
+        ]
+        if self.histograms_:
+            if self.cells_.are_few(self.histograms_):
+                found.append("one or two narrow parts of the range of y")
+        else:
+            sizes, error = mean_sizes([*self.tables_.values()], self.deviation_)
+            if is_in_one_cell(sizes, self.n_records, error):
+                found.append(f"{self.class_names_[np.argmax(sizes)]!r} of y")
+        if not found:
+            return ""
+        return (
+            f"Nearly all records count as {', as '.join(found)}. Should that surprise you, the "
+            "Schema has another spelling, type or range than the records: what is undeclared or "
+            "missing counts as the first value, and a range may be far too wide."
+        )
 
     @property
     def encoder_(self) -> ClassTableEncoder:
@@ -219,16 +275,7 @@ class ReleasedOracle(Oracle):
         self, n_samples: int, rng: Generator, complete: bool = False
     ) -> tuple[Container, NDArray]:
         X, classes = self.draw(n_samples, rng, complete)
-        response = self.schema.response
-        if isinstance(response, Number):
-            most = cells_of_response(self.n_records, self.epsilon, len(self.tables_))
-            return X, response.from_unit(response.middles(most))[classes]
-        return X, response.array[classes]
-
-
-def cells_of_response(n_records: int, epsilon: float, n_columns: int) -> int:
-    """Return the most cells of a response that is a Number: more are worth it with many records."""
-    return 8 if n_records * epsilon / n_columns >= 2000 else 4
+        return X, self.response_[1][classes]
 
 
 def release_tables(
@@ -248,17 +295,13 @@ def release_tables(
     """
     table = X if isinstance(X, EngineTable) else HeldTable(X, y, schema)
     design = Design.of(schema, table.n_records, mechanism, recalibrate)
-    counted = table.counts(design.sizes, design.most, design.n_cells)
-    noisy = design.noise.add(counted, source)
-    del counted
-
-    released = design.oracle(noisy, None, library_of(X))
+    released = design.release(table, source, library_of(X))
     if not design.n_weights:
         return released
     drawn, drawn_classes = released.draw(correction.N_STUDENT, rng, complete=True)
     encoded = released.encoder_.transform(drawn)
     first = correction.student(encoded, drawn_classes)
-    private, labels = table.encoded(released.encoder_, design.most)
+    private, labels = table.encoded(released.encoder_, design.n_classes)
     weights = correction.correct(first, encoded, private, labels, design.objective_of, source)
     return replace(released, weights_=weights)
 
@@ -271,10 +314,10 @@ class Design:
     n_records: int
     epsilon: float
     delta: float
-    most: int
     n_classes: int
     n_cells: int
     n_weights: int
+    cells: ResponseCells | None
     noise: TableNoise
     objective_of: Objective = field(repr=False, compare=False)
 
@@ -283,28 +326,33 @@ class Design:
         """Share the budget, and choose the cells."""
         promise = mechanism.guarantee()  # which checks its parameters
         epsilon, delta = promise.epsilon, promise.delta
-        columns = schema.columns.values()
+        columns, response = schema.columns.values(), schema.response
         most = cells_of_response(n, epsilon, len(columns))
-        n_classes = schema.response.n_cells(most)
+        n_classes = response.n_cells(most)
+        is_cut = isinstance(response, Number) and response.n_values > most
+        n_before = N_HISTOGRAMS * is_cut
         stage = correction.stage(n, epsilon, len(columns), n_classes) if recalibrate else None
         noise, objective_of = split(
             epsilon,
             delta,
             correction.SHARES[stage],
-            len(columns),
-            n_classes * sum(column.n_cells(MOST) for column in columns),
+            len(columns) + n_before,
+            n_classes * sum(column.n_cells(MOST) for column in columns) + MOST * n_before,
             correction.n_weights(stage, len(columns), not delta),
         )
         if noise.deviation > MAX_SCALE >> BITS:
             raise ValueError(
                 f"The 'epsilon' parameter of {type(mechanism).__name__} is too small for the "
                 f"tables of {len(columns)} columns, as such noise is not drawn. Got {epsilon:g}: "
-                f"take at least {len(columns)}e-7."
+                f"take at least {noise.n_tables}e-7."
             )
         n_cells = n_cells_of_numbers(n, noise.deviation)
-        n_weights = len(columns) + 1 if stage else 0
+        n_weights, cells = len(columns) + 1 if stage else 0, None
+        if isinstance(response, Number) and n_before:
+            n_steps = int(min(max(FEWEST_STEPS, n_cells), response.n_values))
+            cells = ResponseCells(response, n, noise.deviation, n_steps, n_classes)
         return cls(
-            *(schema, n, epsilon, delta, most, n_classes, n_cells, n_weights, noise, objective_of)
+            *(schema, n, epsilon, delta, n_classes, n_cells, n_weights, cells, noise, objective_of)
         )
 
     @property
@@ -312,8 +360,26 @@ class Design:
         """The number of cells of each column."""
         return [column.n_cells(self.n_cells) for column in self.schema.columns.values()]
 
-    def oracle(self, tables: list[Table], weights: Matrix | None, library: str) -> ReleasedOracle:
-        """Make the oracle of noisy tables."""
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of the histograms of the response, and of the class tables."""
+        steps = [] if self.cells is None else [(self.cells.n_steps,)] * N_HISTOGRAMS
+        return [*steps, *((size, self.n_classes) for size in self.sizes)]
+
+    def release(self, table: Any, source: ByteSource, library: str) -> ReleasedOracle:
+        """Release the histograms of the response, each cut by those before, and the tables."""
+        noisy: list[Table] = []
+        if self.cells is not None:
+            for _ in range(N_HISTOGRAMS):
+                cells = self.cells.of_histogram(noisy)
+                noisy += self.noise.add([table.cut(cells).responses()], source)
+            table = table.cut(self.cells.of_tables(noisy)[0])
+        counted = table.counts(self.sizes, self.n_classes, self.n_cells)
+        return self.oracle([*noisy, *self.noise.add(counted, source)], None, library)
+
+    def oracle(self, noisy: list[Table], weights: Matrix | None, library: str) -> ReleasedOracle:
+        """Make the oracle of noisy histograms and tables."""
         public = self.schema, self.n_records, self.epsilon, self.delta, self.n_cells, library
-        named = dict(zip(self.schema.columns, tables, strict=True))
-        return ReleasedOracle(*public, named, self.noise.deviation, weights)
+        before = len(noisy) - len(self.schema.columns)
+        named = dict(zip(self.schema.columns, noisy[before:], strict=True))
+        return ReleasedOracle(*public, named, self.noise.deviation, tuple(noisy[:before]), weights)

@@ -281,12 +281,17 @@ def test_a_plan_says_that_cells_of_many_rows_are_not_fetched(monkeypatch):
         np.testing.assert_array_equal(model.oracle_.tables_[name], table)
 
 
-def test_a_response_is_counted_in_the_cells_of_its_range():
-    schema = Schema({"a": Number(0, 9)}, y_range=(0, 9))
-    rows = made_up()
-    oracle = released(rows.lazy(), "b", schema=schema, n_samples=len(rows))
-    held = released(rows.select("a"), rows["b"], schema=schema, n_samples=len(rows))
-    np.testing.assert_array_equal(oracle.tables_["a"], held.tables_["a"])
+@every_engine
+@pytest.mark.parametrize("name", ["share", "visits"])
+def test_a_response_is_counted_in_cells_that_follow_it(engine, name, file):
+    """As in memory: its histograms, of which each decides the next cells, and the tables."""
+    columns = {each: SCHEMA.columns[each] for each in ("age", "work")}
+    schema = Schema(columns, y_range=SCHEMA.columns[name])
+    oracle = released(engine(file), name, schema=schema, n_samples=N)
+    held = released(ROWS.select("age", "work"), ROWS[name], schema=schema)
+    np.testing.assert_array_equal(oracle.histograms_, held.histograms_)
+    for column in schema.columns:
+        np.testing.assert_array_equal(oracle.tables_[column], held.tables_[column])
 
 
 def test_many_categories_take_wider_cells():

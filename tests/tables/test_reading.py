@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
@@ -140,13 +140,6 @@ def test_expected_scores_are_read_at_a_stated_task_and_drawn():
     assert np.array_equal(drawn.scores[0], plan.expected_score.private)
 
 
-def test_a_regression_has_no_expected_score():
-    schema = Schema({"a": Number(0, 10)}, y_range=(0, 1))
-    plan = model(Ridge(), schema=schema).plan(n_samples=3000)
-    assert plan.expected_score is None
-    assert "n epsilon / d is 3000" in " ".join(str(plan).split())
-
-
 def drawn_table(rng, n_classes, spread):
     law = rng.dirichlet(np.full(8, 2.0))[:, None] * rng.dirichlet(np.full(n_classes, 5.0))
     law *= np.exp(spread * rng.normal(size=law.shape))
@@ -211,9 +204,9 @@ def test_the_summary_ranks_the_columns(fitted, tmp_path):
 
 def test_there_are_no_intervals_and_the_card_promises_none(fitted, tmp_path):
     for method in (fitted.predict_stability, lambda _: fitted.value_interval()):
-        with pytest.raises(TypeError, match=r"class tables do \(their summary has"):
+        with pytest.raises(TypeError, match="Class tables have no intervals"):
             method(X)
-    with pytest.raises(TypeError, match="as class tables do"):
+    with pytest.raises(TypeError, match="leave 'n_draws' away"):
         fitted.save(tmp_path / "simulated", n_draws=9)
     fitted.save(tmp_path / "release")
     card = (tmp_path / "release" / "README.md").read_text()
