@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from skdp.core.checks import shorten, warn
+from skdp.core.checks import check_rules, shorten, warn
 from skdp.core.dataset import Dataset, take_records
 from skdp.core.dtypes import holds_numbers, name_dtype, series_of
 from skdp.core.plain import columns_of, is_table
@@ -42,6 +42,8 @@ LEAST_ANCHORS = 50
 def prepare(way: Way, example: Dataset, scoring: Scoring = None, is_private: bool = True) -> Draft:
     """Settle the form, the public fit and the target, from the form, labels and gaps of data."""
     if (drafted := way.draft(example)) is not None:
+        rule = "be None with ClassTables, which foresee the accuracy or R2 of their own law"
+        check_rules("PrivateEstimator.plan", scoring=(scoring, scoring is None, rule))
         return drafted
     allow_nan = takes(way.given.estimator, "allow_nan")
     sensitivity = way.admit(way.start(example.n_records), example)
