@@ -330,7 +330,7 @@ def test_what_needs_the_exact_value_is_refused():
         PrivateSearchCV(model(), {"estimator__C": [0.1, 1.0]}).fit(X, Y)
     with pytest.raises(TypeError):
         fitted.predict_stability(TEST)
-    with pytest.raises(ValueError, match="'scoring' parameter of .* must be None"):
+    with pytest.raises(ValueError, match="'scoring' parameter"):
         model().plan(len(X), scoring="roc_auc")
 
 
