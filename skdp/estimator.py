@@ -192,7 +192,8 @@ class PrivateEstimator(PrivateModel):
     records_per_person : float of at least 1, default=1
         With groups, of a mean over bounded records: a record weighs one over the number of the
         person's records, or over this public number where it is larger. A guess of the median is a
-        good choice. Only a MomentClassifier and a MultinomialNB take another number than 1.
+        good choice. Only a MultinomialNB, and a MomentClassifier that is given a second moment,
+        take another number than 1.
     random_state : int or None, default=None
         Source of the noise. None takes the operating system's generator. A seed is for tests and
         examples, and the guarantee says so: whoever knows it can undo the noise, and two releases

@@ -143,7 +143,8 @@ class KnownTarget(Target):
         if records_per_person != 1 and not (self.sums_persons and self.statistic.is_scaled):
             raise ValueError(
                 "The 'records_per_person' parameter of PrivateEstimator must be 1, but for a "
-                f"MomentClassifier or a MultinomialNB. Got {records_per_person:g}. Leave it out."
+                "MultinomialNB or a MomentClassifier that is given a 'second_moment'. Got "
+                f"{records_per_person:g}. Leave it out."
             )
         self.records_per_person = float(records_per_person)
         self.key_parts = (*self.key_parts, self.sums_persons, self.records_per_person)

@@ -91,7 +91,7 @@ class Statistic(ABC):
         """Set the bounds, or refuse a configuration without a bound."""
 
     def suit(self, mechanism: Any) -> None:  # noqa: B027
-        """Add what costs nothing by the norm of the mechanism; by default nothing."""
+        """Add what the bound in the norm of the mechanism has room for; by default nothing."""
 
     @abstractmethod
     def __call__(self, X: Container, y: NDArray | None, weights: NDArray | None = None) -> Matrix:

@@ -32,9 +32,8 @@ LEAST_SIGNAL = 1e-3  # with less the majority is predicted anyway
 
 
 class TwoClassMoments(Statistic):
-    """Means of code times (x, c), of x, and of x x^T or, where that would cost noise, of x^T x."""
+    """Means of code times (x, c), of x, and of x x^T or, where the bound would grow, of x^T x."""
 
-    is_scaled = True
     name = "class_moments"
     content = "mean of x, of its squares, and of the code of the class times x and a constant"
     has_products = False
@@ -50,7 +49,7 @@ class TwoClassMoments(Statistic):
         self._measure()
 
     def suit(self, mechanism: Any) -> None:
-        """Release x x^T by a bound on the L2 norm, to which it adds nothing, if so much fits."""
+        """Release x x^T by a bound on the L2 norm, to which it adds nothing, if so many fit."""
         d = self.n_features
         most = mechanism.most_values or math.inf
         fits = d <= MOST_COLUMNS and 2 * d + 1 + self.scales.size <= most
@@ -141,7 +140,6 @@ class TwoClassMoments(Statistic):
 class MomentsOfResponse(TwoClassMoments):
     """The same of a MomentRegressor, whose responses move them most where they are of size 1."""
 
-    is_scaled = False
     name = "moments"
     content = "mean of x, of its squares, and of the response times x and a constant"
     unit = 1 / CODE
