@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.aggregate.code import BlockCode, BlockPilots
+from skdp.aggregate.sharpness import Sharpness
 from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.persons import MOST_ROWS, Persons
 from skdp.core.room import noted_interrupts, raise_noted
@@ -21,13 +22,12 @@ from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
 from skdp.estimators.inputs import fit_on, takes
 from skdp.estimators.public_fit import Public, clean_copy
-from skdp.estimators.scores import ClassScores, ResponseScores, move_to
+from skdp.estimators.scores import ClassScores, ResponseScores
 from skdp.oracles.random_task import RandomTaskOracle
 from skdp.results.simulation import LEAST_DATASETS
 
 OF_BLOCK = " records"  # words for the size of a block
 MOST_SIMULATED = 20  # blocks of a simulated release
-FACTORS = np.geomspace(1, 64, 13)  # averages are timid: logits are multiplied by one of these
 
 
 def on_block(
@@ -86,6 +86,7 @@ class Blocks(Target):
     fits_estimator = True
     preconditions = "that fits to blocks share no state"
     missing = ""
+    sharpness: Sharpness | None = None
 
     def __init__(
         self,
@@ -163,24 +164,16 @@ class Blocks(Target):
         """Teach the student the released scores of all public records."""
         reader = self.fits.reader
         scores = self.code.decode(np.asarray(value)).reshape(n_records(self.rows), -1)
-        if isinstance(reader, ClassScores):
-            scores = sharpen(scores, self.code.spread)
+        if self.sharpness is not None:
+            scores = self.sharpness.sharpen(scores)
         with warnings.catch_warnings(), seeded(0):
             warnings.simplefilter("ignore")  # of a fit to noisy scores
             return clean_copy(reader.teach(self.student, self.rows, scores, self.n_samples))
 
 
-def sharpen(scores: Matrix, spread: float) -> Matrix:
-    """Scale the logits until scores vary as much as those of random rules; keep the mean scores."""
-    for factor in FACTORS:
-        found = move_to(scores.mean(axis=0), scores, factor)
-        if found.var(axis=0).mean() >= spread:
-            break
-    return found
-
-
 N_RULES, N_DATASETS = 1000, 20
 N_TRIED, N_PILOTS = 20, 80  # by number of blocks, and for the best one
+STEEP = 0.2, 5.0  # of the logits of a rule, from weak ones to strong ones
 MIXED = 0.1  # share of labels of a rule that are drawn at random
 
 
@@ -225,7 +218,7 @@ class Rules:
         n_rows, n_classes = n_records(self.X), self.shares.shape[1]
         scores = self.task.rule_scores(n_rules * n_classes, rng)
         scores = np.swapaxes(scores.reshape(n_rules, n_classes, n_rows), 1, 2)
-        scores = scores / rng.uniform(0.05, 1, (n_rules, 1, 1))  # certain rules, and vague ones
+        scores = scores * np.exp(rng.uniform(*np.log(STEEP), (n_rules, 1, 1)))
         shares = self.shares[rng.integers(len(self.shares), size=n_rules)][:, :, None]
         odds = np.exp(scores - scores.max(axis=2, keepdims=True))
         by_class, factors = np.swapaxes(odds, 1, 2), shares
