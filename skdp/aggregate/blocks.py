@@ -173,7 +173,6 @@ class Blocks(Target):
 
 N_RULES, N_DATASETS = 1000, 20
 N_TRIED, N_PILOTS = 20, 80  # by number of blocks, and for the best one
-STEEP = 0.2, 5.0  # of the logits of a rule, from weak ones to strong ones
 MIXED = 0.1  # share of labels of a rule that are drawn at random
 
 
@@ -218,7 +217,7 @@ class Rules:
         n_rows, n_classes = n_records(self.X), self.shares.shape[1]
         scores = self.task.rule_scores(n_rules * n_classes, rng)
         scores = np.swapaxes(scores.reshape(n_rules, n_classes, n_rows), 1, 2)
-        scores = scores * np.exp(rng.uniform(*np.log(STEEP), (n_rules, 1, 1)))
+        scores = scores / rng.uniform(0.05, 1, (n_rules, 1, 1))  # certain rules, and vague ones
         shares = self.shares[rng.integers(len(self.shares), size=n_rules)][:, :, None]
         odds = np.exp(scores - scores.max(axis=2, keepdims=True))
         by_class, factors = np.swapaxes(odds, 1, 2), shares

@@ -38,7 +38,7 @@ class Sharpness:
         rng: np.random.Generator,
     ) -> Sharpness:
         """Simulate releases of rules, with noise of deviation `sigma`."""
-        truths = truths[: N_LIKE // n_outputs]
+        truths = _weakened(truths[: N_LIKE // n_outputs], n_outputs, rng)
         decoded = _decoded(code, pilots, truths, sigma, n_outputs, rng)
         shares, scores = (_columns(each, n_outputs) for each in (truths, decoded))
         p, few = (1 + shares[:, :N_READ]) / 2, scores[:, :N_READ].T
@@ -56,6 +56,13 @@ class Sharpness:
             near = np.exp((far.min() - far) / 2)
             total += near @ self.losses / near.sum()
         return move_to(scores.mean(axis=0), scores, FACTORS[total.argmin()])
+
+
+def _weakened(truths: Matrix, n_outputs: int, rng: np.random.Generator) -> Matrix:
+    """Mix more random labels into each rule, so that weak ones are among them."""
+    by_class = truths.reshape(len(truths), -1, n_outputs)
+    told, means = np.sqrt(rng.random((len(truths), 1, 1))), by_class.mean(axis=1, keepdims=True)
+    return (told * by_class + (1 - told) * means).reshape(truths.shape)
 
 
 def _columns(scores: Matrix, n_outputs: int) -> Matrix:
