@@ -28,6 +28,7 @@ from skdp.results.simulation import LEAST_DATASETS
 
 OF_BLOCK = " records"  # words for the size of a block
 MOST_SIMULATED = 20  # blocks of a simulated release
+MOST_EXACT = 5000  # records of the exact model beside it
 
 
 def on_block(
@@ -111,7 +112,7 @@ class Blocks(Target):
         self.key_parts = (vars(fits), self.student, rows, vars(code), *drawn)
         self.estimator = fits.estimator
         self.n_fits = code.n_blocks
-        self.n_public_fits = n_pilots + LEAST_DATASETS * min(code.n_blocks, MOST_SIMULATED)
+        self.n_public_fits = n_pilots + LEAST_DATASETS * (1 + min(code.n_blocks, MOST_SIMULATED))
         size = n_samples // code.n_blocks
         self.released = f"mean scores of {code.n_blocks} blocks of about {size}{OF_BLOCK}"
         self.description = f"{self.released} of {describe(fits.estimator)}"
@@ -123,6 +124,11 @@ class Blocks(Target):
         some.n_read = min(MOST_SIMULATED, self.n_read)
         some.key_parts = (*self.key_parts, MOST_SIMULATED)
         return some
+
+    def exact(self, records: Dataset) -> Estimator:
+        """Fit to records of a simulation that are not cut: blocks lose much without noise, too."""
+        some = records.take(np.arange(min(MOST_EXACT, records.n_records)))
+        return fit_on(clone(copy.deepcopy(self.estimator)), some)
 
     @property
     def blocks(self) -> list[NDArray[np.intp]]:

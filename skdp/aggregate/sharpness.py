@@ -1,8 +1,8 @@
 """How much decoded scores are sharpened: by what is best for random rules that look like them.
 
-Decoded scores are timid where a task is easy, since models of small blocks are, and bold where it
-is hard, since noise and chance add to them. Their logits are multiplied by one public factor, and
-moved so that the mean scores stay.
+Decoded scores are timid where a task is easy, since models of small blocks are. Their logits are
+multiplied by one public factor, and moved so that the mean scores stay. Where a task is hard the
+factor is 1: else a rare class is foretold too often.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from skdp.aggregate.code import BlockCode, BlockPilots, gains_of
 from skdp.core.types import Matrix
 from skdp.estimators.scores import CERTAIN, move_to
 
-FACTORS = np.geomspace(1 / 8, 16, 22)
+FACTORS = np.geomspace(1, 16, 13)
 N_LIKE, N_READ = 500, 200  # columns of scores, and records at which they are read
 WIDTHS = 0.15, 0.07  # of the weights of rules about decoded scores
 
 
 @dataclass(frozen=True, eq=False)
 class Sharpness:
-    """Looks of the decoded scores of random rules, and the log loss of each factor there."""
+    """Looks of the decoded scores of random rules, and the loss of each factor there."""
 
     looks: Matrix
     losses: Matrix
@@ -35,6 +35,7 @@ class Sharpness:
         truths: Matrix,
         sigma: float,
         n_outputs: int,
+        learns_labels: bool,
         rng: np.random.Generator,
     ) -> Sharpness:
         """Simulate releases of rules, with noise of deviation `sigma`."""
@@ -45,6 +46,8 @@ class Sharpness:
         losses = []
         for factor in FACTORS:
             told = np.clip(move_to(few.mean(axis=0), few, factor).T, -CERTAIN, CERTAIN)
+            if learns_labels:  # a student without weights: of the likeliest class
+                told = CERTAIN * np.sign(told)
             losses.append(-(p * np.log1p(told) + (1 - p) * np.log1p(-told)).mean(axis=1))
         return cls(_looks(scores), np.transpose(losses))
 

@@ -31,6 +31,7 @@ from skdp.core.room import spare
 from skdp.core.streams import AGGREGATE, public_seed, streams
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix, Seed
+from skdp.estimators.inputs import takes_weights
 from skdp.estimators.predictions import (
     DRAWN,
     PredictionTarget,
@@ -192,10 +193,13 @@ def bind_blocks(
     target = Blocks(fits, student, rows, code, n_samples, rng, n_pilots)
     if isinstance(reader, ClassScores):
         sigma = deviation(code.n_numbers, target.bound(2))
-        target.sharpness = Sharpness.of(code, pilots[code.n_blocks], truths, sigma, width, rng)
+        learns_labels = not takes_weights(student)
+        target.sharpness = Sharpness.of(
+            code, pilots[code.n_blocks], truths, sigma, width, learns_labels, rng
+        )
     if getattr(public.source.draws_from, "responses", ""):  # its expected score is that of tasks
         tasks = graded_tasks(public.source.draws_from, getattr(reader, "classes", None))
-        target.n_public_fits += (len(tasks) - LEAST_DATASETS) * target.light.n_read
+        target.n_public_fits += (len(tasks) - LEAST_DATASETS) * (1 + target.light.n_read)
     target.restore(code.mean)  # fails before anything is paid for
     return target
 
