@@ -17,6 +17,7 @@ from skdp.estimators.scores import CERTAIN, move_to
 
 FACTORS = np.geomspace(1, 16, 13)
 N_LIKE, N_READ = 500, 200  # columns of scores, and records at which they are read
+SPARE = 0.01 * np.log((1 + CERTAIN) / (1 - CERTAIN))  # a hundredth of all labels
 WIDTHS = 0.15, 0.07  # of the weights of rules about decoded scores
 
 
@@ -26,6 +27,7 @@ class Sharpness:
 
     looks: Matrix
     losses: Matrix
+    spare: float = 0.0  # loss that is given up for a larger factor
 
     @classmethod
     def of(
@@ -49,7 +51,7 @@ class Sharpness:
             if learns_labels:  # a student without weights: of the likeliest class
                 told = CERTAIN * np.sign(told)
             losses.append(-(p * np.log1p(told) + (1 - p) * np.log1p(-told)).mean(axis=1))
-        return cls(_looks(scores), np.transpose(losses))
+        return cls(_looks(scores), np.transpose(losses), SPARE if learns_labels else 0.0)
 
     def sharpen(self, scores: Matrix) -> Matrix:
         """Return scores of all public records, whose means stay."""
@@ -57,8 +59,9 @@ class Sharpness:
         for look in _looks(scores.T):
             far = (((self.looks - look) / WIDTHS) ** 2).sum(axis=1)
             near = np.exp((far.min() - far) / 2)
-            total += near @ self.losses / near.sum()
-        return move_to(scores.mean(axis=0), scores, FACTORS[total.argmin()])
+            total += near @ self.losses / (near.sum() * scores.shape[1])
+        factor = FACTORS[total <= total.min() + self.spare][-1]
+        return move_to(scores.mean(axis=0), scores, factor)
 
 
 def _weakened(truths: Matrix, n_outputs: int, rng: np.random.Generator) -> Matrix:
