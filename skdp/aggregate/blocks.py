@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdp.aggregate.code import BlockCode, BlockPilots
+from skdp.aggregate.sharpness import Sharpness
 from skdp.core.dataset import Dataset, n_records, take_records
 from skdp.core.persons import MOST_ROWS, Persons
 from skdp.core.room import noted_interrupts, raise_noted
@@ -21,13 +22,13 @@ from skdp.core.types import Container, Estimator, Matrix
 from skdp.estimators.configuration import alone, describe, seed_names, seeded
 from skdp.estimators.inputs import fit_on, takes
 from skdp.estimators.public_fit import Public, clean_copy
-from skdp.estimators.scores import ClassScores, ResponseScores, move_to
+from skdp.estimators.scores import ClassScores, ResponseScores
 from skdp.oracles.random_task import RandomTaskOracle
 from skdp.results.simulation import LEAST_DATASETS
 
 OF_BLOCK = " records"  # words for the size of a block
 MOST_SIMULATED = 20  # blocks of a simulated release
-FACTORS = np.geomspace(1, 64, 13)  # averages are timid: logits are multiplied by one of these
+MOST_EXACT = 5000  # records of the exact model beside it
 
 
 def on_block(
@@ -86,6 +87,7 @@ class Blocks(Target):
     fits_estimator = True
     preconditions = "that fits to blocks share no state"
     missing = ""
+    sharpness: Sharpness | None = None
 
     def __init__(
         self,
@@ -110,7 +112,7 @@ class Blocks(Target):
         self.key_parts = (vars(fits), self.student, rows, vars(code), *drawn)
         self.estimator = fits.estimator
         self.n_fits = code.n_blocks
-        self.n_public_fits = n_pilots + LEAST_DATASETS * min(code.n_blocks, MOST_SIMULATED)
+        self.n_public_fits = n_pilots + LEAST_DATASETS * (1 + min(code.n_blocks, MOST_SIMULATED))
         size = n_samples // code.n_blocks
         self.released = f"mean scores of {code.n_blocks} blocks of about {size}{OF_BLOCK}"
         self.description = f"{self.released} of {describe(fits.estimator)}"
@@ -122,6 +124,11 @@ class Blocks(Target):
         some.n_read = min(MOST_SIMULATED, self.n_read)
         some.key_parts = (*self.key_parts, MOST_SIMULATED)
         return some
+
+    def exact(self, records: Dataset) -> Estimator:
+        """Fit to records of a simulation that are not cut: blocks lose much without noise, too."""
+        some = records.take(np.arange(min(MOST_EXACT, records.n_records)))
+        return fit_on(clone(copy.deepcopy(self.estimator)), some)
 
     @property
     def blocks(self) -> list[NDArray[np.intp]]:
@@ -163,20 +170,11 @@ class Blocks(Target):
         """Teach the student the released scores of all public records."""
         reader = self.fits.reader
         scores = self.code.decode(np.asarray(value)).reshape(n_records(self.rows), -1)
-        if isinstance(reader, ClassScores):
-            scores = sharpen(scores, self.code.spread)
+        if self.sharpness is not None:
+            scores = self.sharpness.sharpen(scores)
         with warnings.catch_warnings(), seeded(0):
             warnings.simplefilter("ignore")  # of a fit to noisy scores
             return clean_copy(reader.teach(self.student, self.rows, scores, self.n_samples))
-
-
-def sharpen(scores: Matrix, spread: float) -> Matrix:
-    """Scale the logits until scores vary as much as those of random rules; keep the mean scores."""
-    for factor in FACTORS:
-        found = move_to(scores.mean(axis=0), scores, factor)
-        if found.var(axis=0).mean() >= spread:
-            break
-    return found
 
 
 N_RULES, N_DATASETS = 1000, 20

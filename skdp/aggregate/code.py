@@ -47,8 +47,6 @@ class BlockCode:
     decoder: Matrix
     mean: Matrix
     truth: Matrix
-    spread: float
-    """Mean variance of the scores of a rule."""
     error: float
     """Expected squared error of the decoded scores, as a share of the variance of the rules."""
 
@@ -88,7 +86,6 @@ def learn_block_code(
     n_records = len(center) // n_outputs
     constant, leading = np.tile(np.eye(n_outputs), n_records), axes[n_outputs:]
     read = np.linalg.pinv(axes[:, anchors].T)[n_outputs:]
-    spread = float(truths.reshape(len(truths), -1, n_outputs).var(axis=1).mean())
     best: BlockCode | None = None
     for n_blocks, (actual, scores) in pilots.items():
         exact = (actual - center) @ leading.T
@@ -109,7 +106,6 @@ def learn_block_code(
                     np.hstack(columns),
                     np.concatenate([weight * means[:told], mean]),
                     center,
-                    spread,
                     error,
                 )
     if best is None:
@@ -177,7 +173,7 @@ def _codes(
             numbers = clip(numbers, radius)
             mean = numbers.mean(axis=0)
             spread = scale**2 * variances  # of the truth, in the units of the numbers
-            gain, residual = _gains(scale * exact[:, :size], numbers - mean)
+            gain, residual = gains_of(scale * exact[:, :size], numbers - mean)
             noise = residual / n_blocks + sigma**2
             shrunk = gain**2 * spread / (gain**2 * spread + noise)
             common = (shrunk * gain * variances).sum() / max(
@@ -193,7 +189,7 @@ def _codes(
             yield _Choice(scale, radius, gains, mean, weight, kept / (weight or 1), share)
 
 
-def _gains(exact: Matrix, numbers: Matrix) -> tuple[Matrix, Matrix]:
+def gains_of(exact: Matrix, numbers: Matrix) -> tuple[Matrix, Matrix]:
     """Return the slope of each number on the truth, smoothed over axes, and its residual."""
     raw = (exact * numbers).mean(axis=0) / np.maximum((exact**2).mean(axis=0), 1e-300)
     halves = [int(1 + j / 4) for j in range(len(raw))]

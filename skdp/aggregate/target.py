@@ -21,7 +21,8 @@ from skdp.aggregate.blocks import (
     Rules,
     on_block,
 )
-from skdp.aggregate.code import BlockCode, axes_of, learn_block_code
+from skdp.aggregate.code import BlockPilots, axes_of, learn_block_code
+from skdp.aggregate.sharpness import Sharpness
 from skdp.bounds import mean_bound
 from skdp.core.checks import check_count
 from skdp.core.dataset import Dataset, n_records, take_records
@@ -30,6 +31,7 @@ from skdp.core.room import spare
 from skdp.core.streams import AGGREGATE, public_seed, streams
 from skdp.core.target import Target
 from skdp.core.types import Container, Estimator, Matrix, Seed
+from skdp.estimators.inputs import takes_weights
 from skdp.estimators.predictions import (
     DRAWN,
     PredictionTarget,
@@ -175,20 +177,27 @@ def bind_blocks(
         deviation=deviation,
     )
 
-    def learned(numbers: list[int], n_pilots: int) -> BlockCode:
-        pilots = {k: rules.pilots(fits, n_samples // k, n_pilots, rng) for k in numbers}
-        return learn(pilots)
+    def pilots_of(numbers: list[int], n_pilots: int) -> dict[int, BlockPilots]:
+        return {k: rules.pilots(fits, n_samples // k, n_pilots, rng) for k in numbers}
 
     n_pilots, n_blocks = N_PILOTS, aggregate.n_blocks
     if n_blocks == "auto":
         sizes = [size for size in BLOCK_SIZES if size >= 3 * max(2, width)]
         numbers = sorted({min(max(n_samples // s, LEAST_BLOCKS), MOST_BLOCKS) for s in sizes})
-        n_blocks, n_pilots = learned(numbers, N_TRIED).n_blocks, n_pilots + N_TRIED * len(numbers)
-    code = learned([int(n_blocks)], N_PILOTS)
+        n_blocks = learn(pilots_of(numbers, N_TRIED)).n_blocks
+        n_pilots += N_TRIED * len(numbers)
+    pilots = pilots_of([int(n_blocks)], N_PILOTS)
+    code = learn(pilots)
     target = Blocks(fits, student, rows, code, n_samples, rng, n_pilots)
+    if isinstance(reader, ClassScores):
+        sigma = deviation(code.n_numbers, target.bound(2))
+        learns_labels = not takes_weights(student)
+        target.sharpness = Sharpness.of(
+            code, pilots[code.n_blocks], truths, sigma, width, learns_labels, rng
+        )
     if getattr(public.source.draws_from, "responses", ""):  # its expected score is that of tasks
         tasks = graded_tasks(public.source.draws_from, getattr(reader, "classes", None))
-        target.n_public_fits += (len(tasks) - LEAST_DATASETS) * target.light.n_read
+        target.n_public_fits += (len(tasks) - LEAST_DATASETS) * (1 + target.light.n_read)
     target.restore(code.mean)  # fails before anything is paid for
     return target
 

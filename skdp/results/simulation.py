@@ -74,8 +74,11 @@ class Simulation:
     """Where the datasets come from, in turn, if not from the oracle."""
 
     @cached_property
-    def datasets(self) -> list[tuple[Matrix, Matrix | None, Dataset, float]]:
-        """The values, those with noise of a target that adds it, records to score, and ease."""
+    def datasets(self) -> list[tuple[Matrix, Matrix | None, Dataset, float, Estimator]]:
+        """The values, with noise of a target that adds it, records to score, ease, exact model.
+
+        None stands for the model of the value, where that is the exact one.
+        """
         target = self.sensitivity.bounded(spare(self.target.light), self.oracle, self.schema)
         key = key_in_store(
             *(target, self.oracle, self.n_samples, self.seed, self.schema),
@@ -100,7 +103,10 @@ class Simulation:
                 value, *noisy = STORE.recall(key, i, evaluate).values
                 if np.isfinite(value).all():
                     ease = self.tasks[i % len(self.tasks)].difficulty if self.tasks else math.nan
-                    found.append((value, noisy[0] if noisy else None, test, ease))
+                    exact = None
+                    if hasattr(self.target, "exact"):
+                        exact = self.target.exact(getattr(train, "rows", train))
+                    found.append((value, noisy[0] if noisy else None, test, ease, exact))
         return found
 
     def _draw(self, i: int) -> tuple[Dataset | Persons, Dataset]:
@@ -155,11 +161,11 @@ class Simulation:
     ) -> ExpectedScore | None:
         """Score what `release` makes of each value, and the value itself."""
         rows = list[tuple[float, ...]]()
-        for i, (value, noisy, test, ease) in enumerate(self.datasets):
+        for i, (value, noisy, test, ease, exact) in enumerate(self.datasets):
             scored = partial(score, test=test, scoring=scoring)
             with quiet(), suppress(Exception):  # as where a restored model cannot be scored
                 private = np.array([*map(scored, release(value, noisy))])
-                exact = self.target.restore(value)
+                exact = self.target.restore(value) if exact is None else exact
                 if public is None:
                     alone = guessed(exact, test, scoring)
                 else:
