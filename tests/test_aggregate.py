@@ -381,7 +381,7 @@ def test_sharpened_scores_keep_their_means_and_take_the_factor_of_rules_that_loo
 
 @pytest.mark.parametrize(("slope", "offset", "gain"), [(0.5, -2.3, -0.005), (4.0, -4.5, 0.03)])
 def test_a_rare_class_is_foretold_where_its_signal_is_strong_enough(slope, offset, gain):
-    """Of 40 seeds no release was off: fewer than one in ten is, with a confidence of 95 %."""
+    """Of 20 seeds no release was off: fewer than one in seven is, with a confidence of 95 %."""
     rng = np.random.default_rng(0)
     table = rng.standard_normal((8500, 4))
     p = 1 / (1 + np.exp(-slope * table[:, 0] - offset))  # 10 %, or 15 % in the mean
