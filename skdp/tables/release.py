@@ -39,7 +39,13 @@ from skdp.tables.law import (
     mean_sizes,
     n_cells_of_numbers,
 )
-from skdp.tables.response import FEWEST_STEPS, N_HISTOGRAMS, ResponseCells, cells_of_response
+from skdp.tables.response import (
+    FEWEST_STEPS,
+    N_HISTOGRAMS,
+    ResponseCells,
+    cells_of_response,
+    one_by_one,
+)
 from skdp.tables.schema import Schema
 from skdp.tables.values import library_of, together
 
@@ -207,7 +213,7 @@ class ReleasedOracle(Oracle):
         if isinstance(response, Category):
             return response, response.array
         if not self.histograms_:
-            return response, response.from_unit(response.middles(self.n_classes))
+            return one_by_one(response), response.low + np.arange(response.n_values)
         return self.cells_.of_tables(self.histograms_)
 
     @property
@@ -328,8 +334,10 @@ class Design:
         epsilon, delta = promise.epsilon, promise.delta
         columns, response = schema.columns.values(), schema.response
         most = cells_of_response(n, epsilon, len(columns))
-        n_classes = response.n_cells(most)
         is_cut = isinstance(response, Number) and response.n_values > most
+        if isinstance(response, Number) and not is_cut:
+            response = one_by_one(response)
+        n_classes = response.n_cells(most)
         n_before = N_HISTOGRAMS * is_cut
         stage = correction.stage(n, epsilon, len(columns), n_classes) if recalibrate else None
         noise, objective_of = split(
@@ -374,6 +382,8 @@ class Design:
                 cells = self.cells.of_histogram(noisy)
                 noisy += self.noise.add([table.cut(cells).responses()], source)
             table = table.cut(self.cells.of_tables(noisy)[0])
+        elif isinstance(self.schema.response, Number):
+            table = table.cut(one_by_one(self.schema.response))
         counted = table.counts(self.sizes, self.n_classes, self.n_cells)
         return self.oracle([*noisy, *self.noise.add(counted, source)], None, library)
 

@@ -30,6 +30,7 @@ N_HISTOGRAMS, FEWEST_STEPS = 2, 8
 FEW_CELLS, MANY_CELLS, FROM_MANY = 4, 8, 5000  # of class tables; n epsilon / d for many
 CLEAR = 4.5  # deviations of noise: cells with fewer records, and none beside with more, are empty
 POWER = 0.65  # cells have equal sums of mass^POWER width^(1 - POWER)
+LITTLE = 0.05  # share of the records that no noise may look like, where a remark is made
 TWO_HOLD = 0.9  # share of the records in two cells, from which on the range is much too wide
 
 
@@ -47,6 +48,12 @@ class CutNumber(Number):
     def edges(self, most: int) -> NDArray[np.float64]:
         """Return where the cells begin and the last one ends, whatever the most is."""
         return np.array(self.ends)
+
+
+def one_by_one(number: Number) -> CutNumber:
+    """Return a cell for each of few whole numbers, whatever the scale is."""
+    ends = np.append(number.low + np.arange(number.n_values), number.high + 1)
+    return CutNumber(**asdict(number), ends=tuple(ends.tolist()))
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,7 @@ class ResponseCells:
         """Whether two cells of the last histogram hold nearly all records, and are no numbers."""
         edges, counts = self.of_histogram(released[:-1]).edges(0), released[-1]
         is_wide = not self.number.integer or np.diff(edges)[np.argmax(counts)] > 1
+        is_wide &= CLEAR * self.deviation <= LITTLE * self.n_records  # else noise may look like it
         return bool(is_wide and np.sort(counts)[-2:].sum() >= TWO_HOLD * self.n_records)
 
     def _cut(self, edges: Matrix) -> CutNumber:
@@ -119,7 +127,9 @@ class ResponseCells:
         first, last = np.flatnonzero(mass)[[0, -1]]
         if first < last:  # records of a wide outer cell are near the others
             widths = np.diff(unit)
+            most = self.number.unit(edges[first + 1] - self.number.integer)
             middles[first] = max(middles[first], unit[first + 1] - widths[first + 1] / 2)
+            middles[first] = min(middles[first], most)  # a cell of whole numbers ends before
             middles[last] = min(middles[last], unit[last] + widths[last - 1] / 2)
         return unit, mass, self.number.from_unit(middles)
 

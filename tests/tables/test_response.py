@@ -204,6 +204,38 @@ def test_few_whole_numbers_are_their_own_cells():
     assert design.noise.n_tables == 1
 
 
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("high", [1, 5, 7, 8, 30])
+def test_whole_numbers_on_any_scale_have_the_cells_of_the_plan(high, log):
+    """Some cells of a logarithmic scale hold no whole number; n epsilon / d is for many cells."""
+    X = np.random.default_rng(0).uniform(-4, 4, (6000, 1))
+    y = np.clip(np.rint(X[:, 0] + 2), 0, high)
+    schema = Schema({0: Number(-4, 4)}, y_range=Number(0, high, integer=True, log=log))
+    oracle = release_oracle(X, y, schema=schema, mechanism=PURE, accountant=unlimited())
+    assert len(oracle.class_names_) == oracle.n_classes == len(oracle.response_[1])
+    drawn = oracle(2000, np.random.default_rng(0))[1]
+    assert drawn.min() >= 0
+    assert drawn.max() <= high
+    if high < 8:
+        assert set(drawn) <= set(range(high + 1))
+
+
+def test_a_cell_of_one_whole_number_has_its_value():
+    cells = ResponseCells(Number(0, 5, integer=True), 1000, 0.0, 6, 4)
+    counts = np.array([900.0, 100, 0, 0, 0, 0])
+    np.testing.assert_array_equal(cells.of_tables([counts, counts])[1], [0, 1, 1, 1])
+
+
+def test_noise_alone_is_no_remark():
+    """Two of eight cells never hold nine tenths of an even response, but by noise."""
+    schema = Schema(columns(3), y_range=(0, 1))
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-4, 4, (200, 3)), rng.random(200)
+    for _ in range(20):
+        oracle = release_oracle(X, y, schema=schema, mechanism=PURE, accountant=unlimited())
+        assert oracle.remark == ""
+
+
 def test_a_regression_is_saved_with_its_cells(tmp_path):
     X, y = made_up()
     fitted = model((0, 10)).fit(X, y)
