@@ -258,6 +258,11 @@ def test_a_worth_is_that_at_the_stated_point():
     assert not lost.is_worth  # for two of three
 
 
+def test_a_single_release_deviates_by_its_own_noise():
+    lost_nothing = replace(TABLE_OF_TASKS, private=TABLE_OF_TASKS.exact, deviations=0.1)
+    assert lost_nothing.at(majority=0.7, exact=0.85) == pytest.approx((0.85, 0.0, 0.1))
+
+
 @pytest.mark.loop(
     ("error", "said"), [(0.0004, "0.01"), (0.041, "0.05"), (0.07, "0.07"), (12.2, "12"), (0.0, "0")]
 )
@@ -292,6 +297,8 @@ def test_a_stated_task_is_printed_and_warned_of():
     said = " ".join(str(plan).split())
     assert "if the majority is 0.60 and the best model has 0.90; beats a guess from 0.6" in said
     assert float(plan.expected_score) == plan.expected_score.at(majority=0.6, exact=0.9).score
+    expected = plan.expected_score  # of four releases of each task
+    np.testing.assert_allclose(expected.deviations, 2 * expected.errors)
     assert plan.sensitivity.value == private(SVM, TASKS).plan(285).sensitivity.value
     noisy = private(SVM, TASKS, 0.05).set_params(expect={"majority": 0.8})
     (said,) = warnings_of(noisy.plan, 285)

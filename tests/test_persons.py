@@ -656,6 +656,9 @@ def test_wrong_calls_are_refused_and_count_no_record():
         lambda: moments(records_per_person=0.5).fit(X, y): "in \\[1, inf\\)",
         lambda: moments(sensitivity=1.0, classes=None).fit(X, y, groups=groups): "must declare",
         lambda: WAYS["hinge"](records_per_person=3).fit(X, y, groups=groups): "must be 1",
+        lambda: (
+            moments().set_params(records_per_person=3).fit(X, y, groups=groups)
+        ): "given a 'second_moment'",
         lambda: model.plan(N + 1, (X, y), groups=True).execute(X, y, groups=groups): "38 persons",
         lambda: model.plan(N, (X, y), groups=True).execute(X, y): "must be given",
         lambda: model.plan(len(X), (X, y)).execute(X, y, groups=groups): "must not be given",

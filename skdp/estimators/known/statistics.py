@@ -90,7 +90,7 @@ class Statistic(ABC):
     def _bound(self, estimator: Estimator) -> None:
         """Set the bounds, or refuse a configuration without a bound."""
 
-    def suit(self, mechanism: Any) -> None:  # noqa: B027
+    def suit(self, mechanism: Any) -> None:  # noqa: B027 - a default, which few replace
         """Add what the bound in the norm of the mechanism has room for; by default nothing."""
 
     @abstractmethod
